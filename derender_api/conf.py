@@ -1,0 +1,62 @@
+"""Typed, lazy view of `settings.DERENDER`: one property per key, each with its default.
+
+Settings are read at every access, so tests may override them.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+MEBIBYTE = 1024 * 1024
+
+
+class DerenderSettings:
+    """`settings.DERENDER` with defaults; checked at start by checks.py."""
+
+    def _get(self, key: str, default: Any) -> Any:
+        return getattr(settings, "DERENDER", {}).get(key, default)
+
+    @property
+    def models(self) -> Sequence[Mapping[str, Any]]:
+        """Served models, each a mapping with the keys of ModelConfiguration."""
+        return self._get("MODELS", ())
+
+    @property
+    def config(self) -> Path | None:
+        """JSON or TOML file with more served models (`{"models": [...]}`)."""
+        return self._get("CONFIG", None)
+
+    @property
+    def api_key(self) -> str | None:
+        """Key that every path below /v1 demands as `Authorization: Bearer`; None lets everyone in."""
+        return self._get("API_KEY", None)
+
+    @property
+    def max_body_bytes(self) -> int:
+        """Largest request body accepted; a larger one is answered with 413."""
+        return self._get("MAX_BODY_BYTES", 64 * MEBIBYTE)
+
+    @property
+    def max_n_sequences(self) -> int:
+        """Most choices (or responses) of one request: VLLM_MAX_N_SEQUENCES (protocol 6)."""
+        return self._get("MAX_N_SEQUENCES", 16384)
+
+    @property
+    def max_stop_strings(self) -> int:
+        """Most stop strings of one request: VLLM_MAX_STOP_STRINGS (protocol 6)."""
+        return self._get("MAX_STOP_STRINGS", 4)
+
+    @property
+    def max_completion_prompts(self) -> int:
+        """Most prompts of a completion request: VLLM_MAX_COMPLETION_PROMPTS (protocol 6)."""
+        return self._get("MAX_COMPLETION_PROMPTS", 1024)
+
+    @property
+    def models_refresh_seconds(self) -> float:
+        """Longest time until a change in the ServedModel table reaches a worker."""
+        return self._get("MODELS_REFRESH_SECONDS", 2.0)
+
+
+conf = DerenderSettings()

@@ -1,0 +1,15 @@
+"""Entry point of `manage.py` and of the `derender` console script.
+
+Both run Django's management commands with this project's settings.
+"""
+
+import os
+import sys
+
+
+def main() -> None:
+    """Run the management command named on the command line."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "derender_project.settings")
+    from django.core.management import execute_from_command_line
+
+    execute_from_command_line(sys.argv)

@@ -1,0 +1,119 @@
+"""Django settings. Everything that differs between installations comes from the environment (environment.py)."""
+
+from pathlib import Path
+
+import dj_database_url
+
+from derender_project.environment import Environment
+
+ENVIRONMENT = Environment()
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+DEBUG = ENVIRONMENT.debug
+# Signs stream states and admin sessions. The default is public: an installation that is reachable by others sets its own.
+SECRET_KEY = ENVIRONMENT.secret_key or "derender-insecure-secret-key-set-DERENDER_SECRET_KEY-instead"
+ALLOWED_HOSTS = ENVIRONMENT.allowed_hosts
+CSRF_TRUSTED_ORIGINS = ENVIRONMENT.csrf_trusted_origins
+
+DERENDER = {
+    "MODELS": [],
+    "CONFIG": ENVIRONMENT.config,
+    "API_KEY": ENVIRONMENT.api_key,
+    "MAX_BODY_BYTES": ENVIRONMENT.max_body_bytes,
+    "MAX_N_SEQUENCES": ENVIRONMENT.max_n_sequences,
+    "MAX_STOP_STRINGS": ENVIRONMENT.max_stop_strings,
+    "MAX_COMPLETION_PROMPTS": ENVIRONMENT.max_completion_prompts,
+    "MODELS_REFRESH_SECONDS": ENVIRONMENT.models_refresh_seconds,
+}
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "parsers.apps.ParsersConfig",
+    "derender_api.apps.DerenderApiConfig",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+]
+
+ROOT_URLCONF = "derender_project.urls"
+WSGI_APPLICATION = "derender_project.wsgi.application"
+APPEND_SLASH = False
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+DATABASES = {
+    "default": dj_database_url.parse(
+        ENVIRONMENT.database_url or f"sqlite:///{Path.cwd() / 'derender.sqlite3'}", conn_max_age=600, conn_health_checks=True
+    )
+}
+if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    # Write-ahead logging lets the workers read while the admin page writes.
+    DATABASES["default"]["OPTIONS"] = {
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 5,
+    }
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# Django's own check of bodies would answer 400; the limit is enforced by BodyLimitMiddleware, which answers 413.
+DATA_UPLOAD_MAX_MEMORY_SIZE = None
+
+STATIC_URL = "/static/"
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = False
+
+USE_TZ = True
+TIME_ZONE = "UTC"
+USE_I18N = False
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [],
+    "DEFAULT_PERMISSION_CLASSES": [],
+    "UNAUTHENTICATED_USER": None,
+    "EXCEPTION_HANDLER": "derender_api.exception_handler.exception_handler",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+}
+
+SPECTACULAR_SETTINGS = {
+    "TITLE": "derender",
+    "DESCRIPTION": "Token IDs of an inference engine to complete OpenAI-compatible responses, without a GPU.",
+    "VERSION": "0.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": ENVIRONMENT.log_level},
+}

@@ -1,0 +1,113 @@
+"""How one model is served: a plain value, the same for the command line, a config file, the settings and the table.
+
+Field names are the flags of `manage.py serve` (and of vLLM) with underscores; defaults are vLLM's.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+TokenizerMode = Literal["auto", "hf", "slow", "mistral"]
+
+
+class ModelConfigurationError(ValueError):
+    """A configuration that cannot be served. The operator's fault; the text names the flag and the cure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfiguration:
+    """One served model.
+
+    `model` is a folder or a hub id. `name` defaults to `model`. `aliases` are further names it answers to.
+    `tokenizer` (folder or hub id) defaults to `model`; `chat_template` is a file or the template's text.
+    `max_model_len` of None means: from the model's config.json. `max_logprobs` of -1 means no limit.
+    """
+
+    model: str
+    name: str = ""
+    aliases: tuple[str, ...] = ()
+    revision: str | None = None
+    tokenizer: str | None = None
+    tokenizer_mode: TokenizerMode = "auto"
+    tool_call_parser: str | None = None
+    reasoning_parser: str | None = None
+    enable_auto_tool_choice: bool = False
+    chat_template: str | None = None
+    default_chat_template_kwargs: dict[str, Any] = field(default_factory=dict)
+    max_model_len: int | None = None
+    max_logprobs: int = 20
+
+    def __post_init__(self) -> None:
+        if not self.model:
+            raise ModelConfigurationError("model: must not be empty; give a folder or a hub id.")
+        if not self.name:
+            object.__setattr__(self, "name", self.model)
+        if len(set(self.names)) != len(self.names) or not all(self.names):
+            raise ModelConfigurationError(f"{self.name}: aliases must be different from each other and not empty.")
+        if self.max_model_len is not None and self.max_model_len < 1:
+            raise ModelConfigurationError(f"{self.name}: max_model_len must be at least 1 (absent: from config.json).")
+        if self.max_logprobs < -1:
+            raise ModelConfigurationError(f"{self.name}: max_logprobs must be -1 (no limit) or more.")
+        if self.enable_auto_tool_choice and not self.tool_call_parser:
+            raise ModelConfigurationError(
+                f"{self.name}: enable_auto_tool_choice needs a tool parser; set tool_call_parser "
+                "(--tool-call-parser) as well."
+            )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names the model answers to; the first is the one that answers carry."""
+        return (self.name, *self.aliases)
+
+    @property
+    def tokenizer_source(self) -> str:
+        """Folder or hub id the tokenizer is loaded from."""
+        return self.tokenizer or self.model
+
+    @property
+    def active_tool_parser(self) -> str | None:
+        """The tool parser that runs: vLLM ignores it unless automatic tool choice is enabled (protocol 8.6)."""
+        return self.tool_call_parser if self.enable_auto_tool_choice else None
+
+
+KEYS = tuple(f.name for f in dataclasses.fields(ModelConfiguration))
+_ADAPTER = TypeAdapter(ModelConfiguration, config=ConfigDict(extra="forbid"))
+
+
+def configuration_from_mapping(values: Mapping[str, Any]) -> ModelConfiguration:
+    """Build a configuration from a JSON or TOML object; an absent key and null both mean the default.
+
+    Raises ModelConfigurationError for unknown keys, wrong types and impossible combinations.
+    """
+    given = {key: value for key, value in values.items() if value is not None}
+    unknown = sorted(set(given) - set(KEYS))
+    label = given.get("name") or given.get("model") or "?"
+    if unknown:
+        raise ModelConfigurationError(f"{label}: unknown key {', '.join(unknown)}; known: {', '.join(KEYS)}.")
+    try:
+        return _ADAPTER.validate_python(given)
+    except ValidationError as exc:
+        raise ModelConfigurationError(f"{label}: {_first_problem(exc)}") from exc
+
+
+def _first_problem(exc: ValidationError) -> str:
+    problem = exc.errors(include_url=False, include_input=False)[0]
+    if isinstance(problem.get("ctx", {}).get("error"), ModelConfigurationError):
+        return str(problem["ctx"]["error"])
+    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+
+
+def require_unique_names(configurations: Iterable[ModelConfiguration]) -> None:
+    """Raise ModelConfigurationError if two of the configurations share a name or an alias."""
+    owners: dict[str, str] = {}
+    for configuration in configurations:
+        for name in configuration.names:
+            if name in owners:
+                raise ModelConfigurationError(
+                    f"{configuration.name}: the name {name!r} is already taken by {owners[name]!r}; "
+                    "names and aliases must be unique."
+                )
+            owners[name] = configuration.name
