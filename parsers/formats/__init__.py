@@ -1,0 +1,1 @@
+"""One file per family of output formats; each opens with a sample of the wire text."""

@@ -1,0 +1,86 @@
+"""The whole vocabulary of the core: what goes into a stage (segments) and what comes out of it (events).
+
+Segments are the text of a chunk cut at the tokens a stage asked to see; events say what the text means.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Ordinary text, in code points; may be empty."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A whole token that some stage asked to see by its ID.
+
+    `text` is what the detokenizer released for it: its spelling, or "" for a stop token whose text was cut.
+    """
+
+    token_id: int
+    text: str
+
+
+Segment = Text | Token
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """Text of the model's thoughts. "" is meaningful: some formats send it where nothing was released."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Text of the answer. "" is meaningful, see `Reasoning`."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallStart:
+    """The name of call `index` is known. `id` is the format's own call ID, None for a generated one."""
+
+    index: int
+    name: str
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallArguments:
+    """The next piece of the JSON text of call `index`'s arguments."""
+
+    index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnd:
+    """Call `index` is closed. Nothing is sent for it; one-shot answers read it.
+
+    `arguments` replaces the pieces sent before, where only the whole text allows the right answer (duplicate keys);
+    `malformed` says that the text between the markers was no call, so an answer that was not sent yet may drop it.
+    """
+
+    index: int
+    arguments: str | None = None
+    malformed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """The markup seen so far is no call of this format, although no call was announced for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningRetracted:
+    """The reasoning so far was no reasoning. What was sent stays sent; one-shot answers drop it."""
+
+
+Event = Reasoning | Content | CallStart | CallArguments | CallEnd | Malformed | ReasoningRetracted

@@ -1,0 +1,52 @@
+"""Cuts the released text of a chunk at the tokens that some stage wants to see by ID."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from .events import Segment, Text, Token
+
+
+def scan(token_ids: Sequence[int], texts: Sequence[str], marks: Mapping[int, str]) -> list[Segment]:
+    """Segments of one chunk.
+
+    `texts[i]` is what the detokenizer released for `token_ids[i]`; `marks` maps the wanted IDs to their spelling. Text that
+    was held back before a marked token (an incomplete character) precedes it. Adjacent text is joined; no empty Text.
+    """
+    if marks.keys().isdisjoint(token_ids):
+        text = "".join(texts)
+        return [Text(text)] if text else []
+    segments: list[Segment] = []
+    plain: list[str] = []
+    for token_id, text in zip(token_ids, texts, strict=True):
+        spelling = marks.get(token_id)
+        if spelling is None:
+            plain.append(text)
+            continue
+        before, marked = _split(text, spelling)
+        plain.append(before)
+        joined = "".join(plain)
+        if joined:
+            segments.append(Text(joined))
+        plain.clear()
+        segments.append(Token(token_id, marked))
+    joined = "".join(plain)
+    if joined:
+        segments.append(Text(joined))
+    return segments
+
+
+def _split(text: str, spelling: str) -> tuple[str, str]:
+    """Held text released together with a marked token, and the token's own text."""
+    if text == spelling or not text:
+        return "", text
+    if text.endswith(spelling):
+        return text[: -len(spelling)], spelling
+    stripped = spelling.strip()
+    position = text.rfind(stripped) if stripped else -1
+    return (text[:position], text[position:]) if position > 0 else ("", text)
+
+
+def text_of(segments: Sequence[Segment]) -> str:
+    """The plain text of segments, token spellings included."""
+    return "".join(segment.text for segment in segments)

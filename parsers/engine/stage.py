@@ -1,0 +1,174 @@
+"""What a format implements: stages that turn segments into events, and the per-model objects that open them.
+
+A format is built once per model (it may read the vocabulary and refuse it) and opens one stage per stream. All that a stage
+must remember lives in its `state`, a dataclass of plain values, so that any chunk boundary is a place to stop and go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from .context import RequestContext
+from .events import Event, Segment
+from .state import dump, load
+from .vocabulary import Vocabulary
+
+
+@dataclass(slots=True)
+class NoState:
+    """State of a stage that remembers nothing."""
+
+
+class Stage:
+    """Base of all stages: a state that goes to JSON and back."""
+
+    State: ClassVar[type] = NoState
+
+    def __init__(self) -> None:
+        self.state: Any = self.State()
+
+    def snapshot(self) -> dict[str, Any]:
+        return dump(self.state)
+
+    def restore(self, data: Mapping[str, Any]) -> None:
+        """Raises InvalidSnapshotError if `data` is no snapshot of this kind of stage."""
+        self.state = load(self.State, data)
+
+
+class ReasoningStage(Stage):
+    """First stage: separates the thoughts, hands on everything else as segments, in order."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the answer proper has begun; until then the tool stage is not stepped on empty chunks."""
+        raise NotImplementedError
+
+    def feed(self, segments: Sequence[Segment]) -> list[Event | Segment]:
+        """One chunk."""
+        raise NotImplementedError
+
+    def finish(self) -> list[Event | Segment]:
+        """End of output: what was held back."""
+        return []
+
+
+class ToolStage(Stage):
+    """Second stage: finds calls in what the reasoning stage handed on."""
+
+    def feed(self, segments: Sequence[Segment]) -> list[Event]:
+        """One chunk; `segments` is empty where the chunk released no text."""
+        raise NotImplementedError
+
+    def finish(self) -> list[Event]:
+        """End of output: what was held back."""
+        return []
+
+
+class UnifiedStage(Stage):
+    """The only stage of a format that does both jobs at once."""
+
+    def feed(self, segments: Sequence[Segment]) -> list[Event]:
+        raise NotImplementedError
+
+    def finish(self) -> list[Event]:
+        return []
+
+
+@dataclass(slots=True)
+class FoundCall:
+    """A call as the events of a whole output describe it."""
+
+    index: int
+    name: str
+    arguments: str = ""
+    id: str | None = None
+    malformed: bool = False
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The events of a whole output, summed up, before a format's one-shot rules.
+
+    `raw` is the text that went into the tool stage; `malformed` that some markup in it was no call; `called` that the format
+    counts the text as calls, so that its content is used even if no call is left.
+    """
+
+    content: str | None = None
+    calls: list[FoundCall] = field(default_factory=list)
+    malformed: bool = False
+    raw: str = ""
+    called: bool = False
+
+
+class Format:
+    """Base of the per-model objects.
+
+    `names` are the names it is registered under; `marks` the token IDs its stages want to see, with their spelling;
+    `engine_based` whether vLLM builds it on its marker machine, which decides what an answer without calls shows (engine 1.2).
+    """
+
+    names: ClassVar[tuple[str, ...]] = ()
+    engine_based: ClassVar[bool] = False
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        """Raises ParserConfigurationError if the tokenizer lacks what the format needs."""
+        self.vocabulary = vocabulary
+        self.marks: Mapping[int, str] = {}
+
+
+class ReasoningFormat(Format):
+    """A reasoning parser."""
+
+    def open(self, context: RequestContext, prompt_token_ids: Sequence[int] | None) -> ReasoningStage | None:
+        """A stage for one stream; None where this request has no reasoning to separate.
+
+        Raises UnsupportedRequestError if the request asks for what the tokenizer cannot express.
+        """
+        raise NotImplementedError
+
+
+class ToolFormat(Format):
+    """A tool parser.
+
+    `guided_choice`: for "required" and named choices the model is expected to write plain JSON instead of the format (engine
+    1.5). `merges_entries`: name and arguments of one chunk travel in one tool-call entry.
+    """
+
+    guided_choice: ClassVar[bool] = False
+    merges_entries: ClassVar[bool] = False
+
+    def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
+        """A stage for one stream; `with_reasoning`: a reasoning parser is configured beside it."""
+        raise NotImplementedError
+
+    def settle(self, outcome: Outcome) -> None:
+        """One-shot rules: changes `outcome` where the whole text allows a better answer than a stream could give."""
+        outcome.calls = [call for call in outcome.calls if not call.malformed]
+        outcome.called = bool(outcome.calls)
+
+    def call_id(self, context: RequestContext, call: FoundCall, *, streaming: bool) -> str:
+        """The ID of a call that brought none of its own."""
+        return context.call_id(call.index)
+
+
+class UnifiedFormat(Format):
+    """A format whose reasoning and tool parsers are one machine; `tools` and `reasoning` say which of them is configured."""
+
+    merges_entries: ClassVar[bool] = False
+
+    def __init__(self, vocabulary: Vocabulary, *, tools: bool, reasoning: bool) -> None:
+        super().__init__(vocabulary)
+        self.tools = tools
+        self.reasoning = reasoning
+
+    def open(self, context: RequestContext, prompt_token_ids: Sequence[int] | None) -> UnifiedStage:
+        raise NotImplementedError
+
+    def settle(self, outcome: Outcome) -> None:
+        outcome.calls = [call for call in outcome.calls if not call.malformed]
+        outcome.called = True
+
+    def call_id(self, context: RequestContext, call: FoundCall, *, streaming: bool) -> str:
+        return context.call_id(call.index)
