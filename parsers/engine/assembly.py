@@ -119,16 +119,22 @@ def collect(events: Iterable[Event]) -> tuple[str | None, Outcome]:
                 calls[index] = FoundCall(index=index, name=name, id=call_id)
             case CallArguments(index, text) if index in calls:
                 calls[index].arguments += text
-            case CallEnd(index, arguments, malformed) if index in calls:
-                calls[index].malformed = malformed
-                if arguments is not None:
-                    calls[index].arguments = arguments
+            case CallEnd(index) if index in calls:
+                _close(calls[index], event)
             case Malformed():
                 outcome.malformed = True
     outcome.content = "".join(content) if content else None
     outcome.calls = [calls[index] for index in sorted(calls)]
     outcome.malformed = outcome.malformed or any(call.malformed for call in outcome.calls)
     return reasoning, outcome
+
+
+def _close(call: FoundCall, end: CallEnd) -> None:
+    call.malformed = end.malformed
+    if end.arguments is not None:
+        call.arguments = end.arguments
+    elif end.kept is not None:
+        call.arguments = call.arguments[: end.kept] + end.tail
 
 
 def dump_json(value: object) -> str:

@@ -9,12 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from itertools import islice
 from typing import Protocol
 
 REPLACEMENT = "\ufffd"
 SEED_TOKENS = 7  # prompt tokens that enter the window at the start of an output
 SEED_WINDOW = 5  # pieces of those that are decoded along with the first output token
+
+
+class Ending(Enum):
+    """What the end of a text says about its last character."""
+
+    CLOSED = "the last character is complete"
+    OPEN = "it ends with U+FFFD"
+    STUCK = "it ends with U+FFFD, and goes on to while only byte pieces follow"
+    UNKNOWN = "only decoding can tell"
 
 
 class Codec(Protocol):
@@ -41,13 +51,10 @@ class Codec(Protocol):
     def text(self, pieces: Sequence[str]) -> str:
         """Decode pieces, invalid bytes as U+FFFD."""
 
-    def ends_open(self, pieces: Sequence[str]) -> bool:
-        """A quick test that may be true only if `text(pieces)` ends with U+FFFD."""
+    def ending(self, pieces: Sequence[str], before: Ending) -> Ending:
+        """How `text(pieces)` ends, from its last pieces alone. `before` was the answer without the last piece.
 
-    def stays_open(self, pieces: Sequence[str], new: str) -> bool:
-        """For pieces whose text ends with U+FFFD: whether that is so with `new` behind them, without decoding all.
-
-        May be true only if it is so, and if it is so whatever is appended as long as this keeps being asked.
+        Takes time that does not depend on the number of pieces.
         """
 
 
@@ -80,7 +87,7 @@ class Detokenizer:
         self._pieces = list(window.pieces)
         self._prefix = window.prefix
         self._read = window.read
-        self._held = False
+        self._ending = Ending.UNKNOWN
 
     @property
     def window(self) -> Window:
@@ -95,55 +102,52 @@ class Detokenizer:
         texts: list[str | None] = list(map(self._codec.whole_texts.__getitem__, token_ids))
         if self._skipped and not self._skipped.isdisjoint(token_ids):
             texts = [None if i in self._skipped else text for i, text in zip(token_ids, texts, strict=True)]
-        start, end = 0, len(texts)
         released: list[str] = []
-        while start < end:
-            if self._is_settled():
-                try:
-                    stop = texts.index(None, start)
-                except ValueError:
-                    stop = end
-                if stop > start:
-                    released += texts[start:stop]  # type: ignore[arg-type]
-                    self._settle_on(token_ids[stop - 1])
-                    start = stop
-                    continue
-            token_id = token_ids[start]
-            released.append("" if token_id in self._skipped else self._step(self._codec.piece(token_id)))
-            start += 1
+        start = 0
+        while start < len(texts):
+            stop = self._end_of_run(texts, start)
+            if stop > start:
+                released += texts[start:stop]  # type: ignore[arg-type]
+                self._pieces, self._prefix, self._read = [self._codec.piece(token_ids[stop - 1])], 0, 1
+                start = stop
+            else:
+                released.append(self._step(token_ids[start]))
+                start += 1
         return released
 
-    def _is_settled(self) -> bool:
-        """Whether nothing is held back and a further token's text no longer depends on being the first."""
-        if self._read != len(self._pieces) or self._prefix > self._read:
-            return False
-        return not self._codec.needs_opening or any(self._pieces[self._prefix : self._read])
+    def _end_of_run(self, texts: Sequence[str | None], start: int) -> int:
+        """End of the run of tokens from `start` on whose texts are known without decoding; `start` if there is none."""
+        if texts[start] is None or self._read != len(self._pieces) or self._prefix > self._read:
+            return start
+        if self._codec.needs_opening and not any(self._pieces[self._prefix :]):
+            return start
+        try:
+            return texts.index(None, start)
+        except ValueError:
+            return len(texts)
 
-    def _settle_on(self, token_id: int) -> None:
-        self._pieces = [self._codec.piece(token_id)]
-        self._prefix, self._read = 0, 1
-
-    def _step(self, piece: str) -> str:
-        pieces = self._pieces
+    def _step(self, token_id: int) -> str:
+        if token_id in self._skipped:
+            return self._hold(self._ending)
+        piece, pieces = self._codec.piece(token_id), self._pieces
         pieces.append(piece)
-        open_before = self._held
-        if not piece or (open_before and self._codec.stays_open(pieces, piece)):
-            return self._hold(open_before)
-        if self._codec.ends_open(pieces):
-            return self._hold(True)
+        if not piece or self._read >= len(pieces):
+            return self._hold(Ending.UNKNOWN)
+        ending = self._codec.ending(pieces[self._prefix :] if self._prefix else pieces, self._ending)
+        if ending in (Ending.OPEN, Ending.STUCK):
+            return self._hold(ending)
         before = self._codec.text(pieces[self._prefix : self._read])
         after = self._codec.text(pieces[self._prefix :])
         if len(after) <= len(before) or after.endswith(REPLACEMENT):
-            return self._hold(after.endswith(REPLACEMENT))
-        self._held = False
+            return self._hold(ending)
         del pieces[: self._read]
-        self._prefix, self._read = 0, len(pieces)
+        self._prefix, self._read, self._ending = 0, len(pieces), Ending.CLOSED
         return after[len(before) :]
 
-    def _hold(self, is_open: bool) -> str:
-        self._held = is_open
+    def _hold(self, ending: Ending) -> str:
+        self._ending = ending
         if self._prefix:
             del self._pieces[: self._prefix]
-            self._read -= self._prefix
+            self._read = max(self._read - self._prefix, 0)
             self._prefix = 0
         return ""

@@ -64,13 +64,16 @@ class CallArguments:
 class CallEnd:
     """Call `index` is closed. Nothing is sent for it; one-shot answers read it.
 
-    `arguments` replaces the pieces sent before, where only the whole text allows the right answer (duplicate keys);
-    `malformed` says that the text between the markers was no call, so an answer that was not sent yet may drop it.
+    `arguments` replaces the pieces sent before, where only the whole text allows the right answer; `kept` keeps their first
+    so many code points and adds `tail` (a cut parameter is left out). `malformed` says that the text between the markers was
+    no call, so an answer that was not sent yet may drop it.
     """
 
     index: int
     arguments: str | None = None
     malformed: bool = False
+    kept: int | None = None
+    tail: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,107 @@
+"""A marker format as data: its markers, its states, and what each marker does in each state (engine 2.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+from typing import Any, Protocol
+
+
+class State(StrEnum):
+    """Where the machine is. Text of PREAMBLE and BETWEEN belongs to nobody."""
+
+    CONTENT = "content"
+    REASONING = "reasoning"
+    PREAMBLE = "preamble"
+    NAME = "name"
+    ARGS = "args"
+    BETWEEN = "between"
+
+
+CALL_STATES = frozenset({State.PREAMBLE, State.NAME, State.ARGS, State.BETWEEN})
+
+
+class Action(Enum):
+    """What a transition does besides entering its state. ARG: the marker's own text is argument text."""
+
+    CALL_START = "call start"
+    CALL_END = "call end"
+    ARG = "argument"
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """Entering `state`, with `actions` in order."""
+
+    state: State
+    actions: tuple[Action, ...] = ()
+
+
+class ArgumentWriter(Protocol):
+    """Turns the raw argument text of one call into JSON text, piece by piece.
+
+    `kept` and `tail` describe the final arguments once `finish` was called: the first `kept` code points of all that was
+    written, then `tail`; `kept` None means all. `blank` says that no visible raw text came.
+    """
+
+    kept: int | None
+    tail: str
+
+    @property
+    def blank(self) -> bool: ...
+
+    def feed(self, text: str) -> str:
+        """JSON text that is certain after this piece."""
+
+    def finish(self, *, cut: bool) -> str:
+        """The rest; `cut`: the output ended inside the call."""
+
+    def snapshot(self) -> Mapping[str, Any]: ...
+
+    def restore(self, data: Mapping[str, Any]) -> None: ...
+
+
+WriterFactory = Callable[[Mapping[str, Any] | None], ArgumentWriter]
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """One family's markers and rules.
+
+    `markers`: terminal -> spellings; `id_markers`: those recognised by token ID where the tokenizer has the token.
+    `writer` makes an argument writer from the called function's parameters schema (None: unknown function).
+    `boundaries`: tokens that begin or end a turn, where the search for an earlier end of reasoning stops.
+    `preserved`: declared special tokens that are not dropped. `strips_reasoning`: white space at the end of reasoning is dropped.
+    `strips_content`: white space around content is dropped where there are calls (one-shot), and blank content is not sent.
+    `validates_names`: calls of functions that the request does not offer are no calls.
+    """
+
+    markers: Mapping[str, tuple[str, ...]]
+    id_markers: frozenset[str]
+    transitions: Mapping[tuple[State, str], Transition]
+    writer: WriterFactory
+    boundaries: Sequence[str] = ()
+    preserved: frozenset[str] = frozenset()
+    strips_reasoning: bool = True
+    strips_content: bool = True
+    validates_names: bool = False
+    spellings: Mapping[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        spellings = {text: name for name, texts in self.markers.items() for text in texts}
+        object.__setattr__(self, "spellings", spellings)
+
+    @property
+    def call_markers(self) -> frozenset[str]:
+        """Terminals of transitions from or to a call state."""
+        return frozenset(
+            marker
+            for (state, marker), transition in self.transitions.items()
+            if state in CALL_STATES or transition.state in CALL_STATES
+        )
+
+
+def table(rows: Mapping[State, Mapping[str, Transition]]) -> dict[tuple[State, str], Transition]:
+    """Transitions written state by state."""
+    return {(state, marker): transition for state, row in rows.items() for marker, transition in row.items()}

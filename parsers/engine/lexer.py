@@ -1,0 +1,66 @@
+"""Finds literal markers in text that arrives in pieces, holding back what may still become one (engine 2.5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+Piece = tuple[str, bool]
+"""Text, and whether it is a complete literal."""
+
+
+class Lexer:
+    """Compiled once per model; what is held back belongs to the caller's state."""
+
+    def __init__(self, literals: Iterable[str]) -> None:
+        ordered = sorted(set(literals), key=len, reverse=True)
+        self._literals = frozenset(ordered)
+        self._pattern = re.compile("|".join(map(re.escape, ordered))) if ordered else None
+        self._prefixes = frozenset(text[:length] for text in ordered for length in range(1, len(text)))
+        self._first = re.compile("[" + re.escape("".join({text[0] for text in ordered})) + "]") if ordered else None
+        self._longest = len(ordered[0]) if ordered else 0
+
+    def cut(self, held: str, text: str) -> tuple[list[Piece], str]:
+        """(pieces in order, what is held back now). At each place the longest literal wins."""
+        buffer = held + text
+        if self._pattern is None or self._first is None or not self._first.search(buffer):
+            return ([(buffer, False)] if buffer else []), ""
+        hold = self._hold(buffer, 0)
+        pieces: list[Piece] = []
+        position = 0
+        while position < hold:
+            match = self._pattern.search(buffer, position)
+            if match is None or match.start() >= hold:
+                break
+            if match.start() > position:
+                pieces.append((buffer[position : match.start()], False))
+            pieces.append((match.group(), True))
+            position = match.end()
+            if hold < position:
+                hold = self._hold(buffer, position)
+        if position < hold:
+            pieces.append((buffer[position:hold], False))
+        return pieces, buffer[max(hold, position) :]
+
+    def flush(self, held: str) -> list[Piece]:
+        """What was held back is final: text, and literals that were waiting for a longer one."""
+        pieces: list[Piece] = []
+        position = 0
+        while self._pattern is not None and position < len(held):
+            match = self._pattern.search(held, position)
+            if match is None:
+                break
+            if match.start() > position:
+                pieces.append((held[position : match.start()], False))
+            pieces.append((match.group(), True))
+            position = match.end()
+        if position < len(held):
+            pieces.append((held[position:], False))
+        return pieces
+
+    def _hold(self, buffer: str, start: int) -> int:
+        """First position from which all the rest is the beginning of a literal."""
+        for position in range(max(start, len(buffer) - self._longest + 1), len(buffer)):
+            if buffer[position:] in self._prefixes:
+                return position
+        return len(buffer)

@@ -1,0 +1,70 @@
+"""The table of served models that operators edit in the admin page."""
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import models
+
+from parsers.configuration import KEYS, ModelConfiguration, ModelConfigurationError, configuration_from_mapping
+from parsers.validation import validate_configuration
+
+
+class TokenizerMode(models.TextChoices):
+    """How the tokenizer is loaded; the values of `--tokenizer-mode`."""
+
+    AUTO = "auto", "auto"
+    HF = "hf", "hf (fast)"
+    SLOW = "slow", "slow"
+    MISTRAL = "mistral", "mistral"
+
+
+class ServedModel(models.Model):
+    """One served model: the fields of ModelConfiguration, a switch and a place in the order."""
+
+    name = models.CharField(max_length=255, unique=True, help_text="Name that requests use in `model`.")
+    aliases = models.JSONField(default=list, blank=True, help_text='Further names, a JSON list: ["a", "b"].')
+    model = models.CharField(max_length=1024, help_text="Folder or hub id.")
+    revision = models.CharField(max_length=255, blank=True, help_text="Revision of the hub repository.")
+    tokenizer = models.CharField(max_length=1024, blank=True, help_text="Folder or hub id; empty: that of the model.")
+    tokenizer_mode = models.CharField(max_length=16, choices=TokenizerMode, default=TokenizerMode.AUTO)
+    tool_call_parser = models.CharField(max_length=64, blank=True)
+    reasoning_parser = models.CharField(max_length=64, blank=True)
+    enable_auto_tool_choice = models.BooleanField(default=False, help_text="The tool parser runs only with this on.")
+    chat_template = models.TextField(blank=True, help_text="A file's path or the template itself.")
+    default_chat_template_kwargs = models.JSONField(default=dict, blank=True)
+    max_model_len = models.PositiveIntegerField(null=True, blank=True, help_text="Empty: from config.json.")
+    max_logprobs = models.IntegerField(default=20, help_text="-1: no limit.")
+    enabled = models.BooleanField(default=True, help_text="Only enabled models are served.")
+    position = models.IntegerField(default=0, help_text="Order; the first model answers requests that name none.")
+
+    class Meta:
+        """Served in this order."""
+
+        ordering = ("position", "id")
+        verbose_name = "served model"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def configuration(self) -> ModelConfiguration:
+        """The row as the rest of the service knows it; raises ModelConfigurationError."""
+        values: dict[str, Any] = {key: getattr(self, key) for key in KEYS}
+        return configuration_from_mapping({key: value for key, value in values.items() if value != ""})
+
+    def clean(self) -> None:
+        """Validate exactly what a server validates at start; disabled rows may be unfinished."""
+        if not self.enabled:
+            return
+        try:
+            configuration = self.configuration()
+            self._require_free_names(configuration)
+            validate_configuration(configuration)
+        except ModelConfigurationError as exc:
+            raise ValidationError(str(exc)) from exc
+
+    def _require_free_names(self, configuration: ModelConfiguration) -> None:
+        others = ServedModel.objects.exclude(pk=self.pk).values_list("name", "aliases")
+        taken = {name: owner for owner, aliases in others for name in (owner, *aliases)}
+        for name in configuration.names:
+            if name in taken:
+                raise ModelConfigurationError(f"The name {name!r} is already taken by {taken[name]!r}.")
