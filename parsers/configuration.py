@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 TokenizerMode = Literal["auto", "hf", "slow", "mistral"]
 
@@ -74,7 +74,7 @@ class ModelConfiguration:
 
 
 KEYS = tuple(f.name for f in dataclasses.fields(ModelConfiguration))
-_ADAPTER = TypeAdapter(ModelConfiguration, config=ConfigDict(extra="forbid"))
+_ADAPTER = TypeAdapter(ModelConfiguration)
 
 
 def configuration_from_mapping(values: Mapping[str, Any]) -> ModelConfiguration:
