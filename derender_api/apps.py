@@ -8,3 +8,7 @@ class DerenderApiConfig(AppConfig):
 
     name = "derender_api"
     verbose_name = "Derender API"
+
+    def ready(self) -> None:
+        """Register the checks."""
+        from derender_api import checks  # noqa: F401

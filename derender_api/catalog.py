@@ -1,123 +1,147 @@
 """The served models of this process, by name: where requests find their tokenizer, parser plan and limits.
 
-Models come from the command line or a config file, from `settings.DERENDER` and from the ServedModel table. Tokenizers
-and plans are loaded on first use; tokenizers are shared by all models that name the same folder.
+Models come from the command line or a config file, from the settings and from the ServedModel table, in this order;
+the first one answers requests that name none. The table is read again every few seconds, in the course of a request,
+so that a change reaches every worker without a restart. What is served is one immutable value, swapped as a whole.
 """
 
+import logging
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
 
+from derender_api.conf import conf
 from derender_api.exceptions import ModelNotFound
-from parsers.configuration import ModelConfiguration, ModelConfigurationError, configuration_from_mapping
+from derender_api.loaded_model import LoadedModel, TokenizerPool
+from derender_api.model_sources import DEMO, configured_models
+from parsers.configuration import ModelConfiguration
+from parsers.selectors import Rows, configurations, enabled_rows
 
-if TYPE_CHECKING:
-    from derender_api.tokenization import TokenizerHandle
+__all__ = ["Catalog", "LoadedModel", "catalog", "validate_loadable"]
 
-
-class TokenizerPool:
-    """Loads each tokenizer once per process; models that name the same folder share it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._handles: dict[tuple[str, str | None, str], TokenizerHandle] = {}
-
-    def get(self, configuration: ModelConfiguration) -> "TokenizerHandle":
-        from derender_api.tokenization import load_tokenizer
-
-        key = (configuration.tokenizer_source, configuration.revision, configuration.tokenizer_mode)
-        with self._lock:
-            if key not in self._handles:
-                source, revision, mode = key
-                self._handles[key] = load_tokenizer(source, revision=revision, mode=mode)
-            return self._handles[key]
+logger = logging.getLogger(__name__)
 
 
-class LoadedModel:
-    """One served model. Thread-safe; the tokenizer and the plan are loaded when first asked for."""
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What is served at one moment. `rows` is the reading of the table it was made from."""
 
-    def __init__(self, configuration: ModelConfiguration, *, tokenizers: TokenizerPool) -> None:
-        self.configuration = configuration
-        self.names = configuration.names
-        self.max_logprobs = configuration.max_logprobs
-        self._tokenizers = tokenizers
-        self._lock = threading.RLock()
-
-    @cached_property
-    def tokenizer(self) -> "TokenizerHandle":
-        """The shared tokenizer of the model's folder."""
-        return self._tokenizers.get(self.configuration)
-
-    @cached_property
-    def plan(self) -> Any:
-        """The parser plan, None when no parser is active (protocol 8.6)."""
-        configuration = self.configuration
-        if configuration.active_tool_parser is None and configuration.reasoning_parser is None:
-            return None
-        from parsers.registry import build_plan
-
-        with self._lock:
-            return build_plan(
-                tool_parser=configuration.active_tool_parser,
-                reasoning_parser=configuration.reasoning_parser,
-                vocabulary=self.tokenizer.vocabulary,
-            )
-
-    @cached_property
-    def max_model_len(self) -> int:
-        """Longest prompt plus output in tokens: `--max-model-len`, else what the model's config.json says."""
-        limit = self.configuration.max_model_len or self.tokenizer.max_model_len
-        if limit is None:
-            raise ModelConfigurationError(
-                f"{self.configuration.name}: config.json gives no context length; set max_model_len (--max-model-len)."
-            )
-        return limit
+    models: tuple[LoadedModel, ...]
+    by_name: Mapping[str, LoadedModel]
+    rows: Rows
 
 
 class Catalog:
-    """All served models of the process, by name and alias."""
+    """All served models of the process, by name and alias. Thread-safe."""
 
     def __init__(self) -> None:
         self._tokenizers = TokenizerPool()
-        self._models: tuple[LoadedModel, ...] | None = None
-        self._by_name: dict[str, LoadedModel] = {}
+        self._fixed: tuple[ModelConfiguration, ...] | None = None
+        self._served: Served | None = None
+        self._overridden = False
+        self._next_check = 0.0
         self._lock = threading.RLock()
-
-    def models(self) -> tuple[LoadedModel, ...]:
-        """Every served model, in order; the first answers requests that name none."""
-        if self._models is None:
-            from derender_api.conf import conf
-
-            self._install([configuration_from_mapping(values) for values in conf.models])
-        return self._models or ()
 
     def resolve(self, name: str | None) -> LoadedModel:
         """The model that answers to `name`; the first one for None. Raises ModelNotFound (404)."""
-        models = self.models()
-        if name is None and models:
-            return models[0]
-        model = self._by_name.get(name or "")
+        served = self._current()
+        if name is None:
+            return served.models[0]
+        model = served.by_name.get(name)
         if model is None:
-            raise ModelNotFound(name, [known for served in models for known in served.names])
+            raise ModelNotFound(name, list(served.by_name))
         return model
 
+    def models(self) -> tuple[LoadedModel, ...]:
+        """Every served model, in order."""
+        return self._current().models
+
+    def serve(self, command_line: Sequence[ModelConfiguration]) -> None:
+        """Serve `command_line` before the models of the settings and the table. Raises ModelConfigurationError."""
+        names = {name for configuration in command_line for name in configuration.names}
+        others = [each for each in configured_models() if not _clash(each, names)]
+        with self._lock:
+            self._fixed = (*command_line, *others)
+            self._served = None
+
+    def validate(self, *, seconds: float) -> int:
+        """Load the served models in order until `seconds` have passed; the number of those left for first use.
+
+        The first model is loaded in any case. Raises ModelConfigurationError for a model that cannot be served.
+        """
+        deadline = time.monotonic() + seconds
+        models = self.models()
+        for position, model in enumerate(models):
+            if position and time.monotonic() > deadline:
+                return len(models) - position
+            model.load()
+        return 0
+
     @contextmanager
-    def override(self, configurations: Sequence[ModelConfiguration]) -> Iterator[None]:
-        """Serve exactly `configurations` within the block."""
-        before = self._models, self._by_name
-        self._install(configurations)
+    def override(self, models: Sequence[ModelConfiguration]) -> Iterator[None]:
+        """Serve exactly `models` within the block; for tests and tools."""
+        before = self._served, self._overridden
+        self._served, self._overridden = self._make(models, rows=()), True
         try:
             yield
         finally:
-            self._models, self._by_name = before
+            self._served, self._overridden = before
 
-    def _install(self, configurations: Sequence[ModelConfiguration]) -> None:
-        models = tuple(LoadedModel(each, tokenizers=self._tokenizers) for each in configurations)
-        with self._lock:
-            self._models = models
-            self._by_name = {name: model for model in models for name in model.names}
+    def _current(self) -> Served:
+        served = self._served
+        if served is not None and (self._overridden or time.monotonic() < self._next_check):
+            return served
+        # One thread reads the table while the others go on with what they have.
+        if not self._lock.acquire(blocking=served is None):
+            return served  # type: ignore[return-value]
+        try:
+            return self._refreshed()
+        finally:
+            self._lock.release()
+
+    def _refreshed(self) -> Served:
+        served, rows = self._served, enabled_rows()
+        self._next_check = time.monotonic() + conf.models_refresh_seconds
+        if served is not None and (rows is None or rows == served.rows):
+            return served
+        if self._fixed is None:
+            self._fixed = tuple(configured_models())
+        self._served = served = self._make(self._merged(rows or ()), rows=rows or ())
+        self._tokenizers.keep_only(model.configuration for model in served.models)
+        return served
+
+    def _merged(self, rows: Rows) -> list[ModelConfiguration]:
+        merged = list(self._fixed or ())
+        names = {name for configuration in merged for name in configuration.names}
+        for configuration in configurations(rows):
+            if not _clash(configuration, names):
+                merged.append(configuration)
+                names.update(configuration.names)
+        return merged or [DEMO]
+
+    def _make(self, models: Iterable[ModelConfiguration], *, rows: Rows) -> Served:
+        known = self._served.by_name if self._served else {}
+        loaded = tuple(self._reused(each, known.get(each.name)) for each in models)
+        return Served(models=loaded, by_name={name: model for model in loaded for name in model.names}, rows=rows)
+
+    def _reused(self, configuration: ModelConfiguration, known: LoadedModel | None) -> LoadedModel:
+        if known is not None and known.configuration == configuration:
+            return known
+        return LoadedModel(configuration, tokenizers=self._tokenizers)
+
+
+def _clash(configuration: ModelConfiguration, taken: set[str]) -> bool:
+    names = sorted(taken.intersection(configuration.names))
+    if names:
+        logger.error("Model %r is not served: the name %r is taken.", configuration.name, names[0])
+    return bool(names)
 
 
 catalog = Catalog()
+
+
+def validate_loadable(configuration: ModelConfiguration) -> None:
+    """Check that a model could be served here; raises ModelConfigurationError (see parsers.validation)."""
+    LoadedModel(configuration, tokenizers=TokenizerPool()).load()

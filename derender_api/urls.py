@@ -1,5 +1,17 @@
 """Routes of the API. The paths are those of vLLM's render server (protocol 1), without trailing slashes."""
 
-from django.urls import URLPattern
+from django.urls import path
+from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerView
 
-urlpatterns: list[URLPattern] = []
+from derender_api import views_server
+
+urlpatterns = [
+    path("v1/models", views_server.ModelListView.as_view()),
+    path("health", views_server.HealthView.as_view()),
+    path("ping", views_server.PingView.as_view()),
+    path("version", views_server.VersionView.as_view()),
+    path("load", views_server.LoadView.as_view()),
+    path("kv_event_sources", views_server.KvEventSourcesView.as_view()),
+    path("openapi.json", SpectacularJSONAPIView.as_view(), name="openapi"),
+    path("docs", SpectacularSwaggerView.as_view(url_name="openapi"), name="docs"),
+]

@@ -3,36 +3,39 @@
 Django answers these in HTML; a client of the API gets the OpenAI error object instead (protocol 9).
 """
 
-import logging
-
+import orjson
 from django.http import HttpRequest, HttpResponse
-
-from derender_api.exceptions import error_body
-
-logger = logging.getLogger(__name__)
+from django.urls import is_valid_path
 
 
-def error_response(*, status: int, kind: str, message: str) -> HttpResponse:
+def error_response(*, status: int, type: str, message: str) -> HttpResponse:
     """A complete OpenAI error answer, `{"error": {"message", "type", "param", "code"}}`."""
-    body = error_body(message=message, kind=kind, param=None, status=status)
-    return HttpResponse(body, status=status, content_type="application/json")
+    body = {"error": {"message": message, "type": type, "param": None, "code": status}}
+    return HttpResponse(orjson.dumps(body), status=status, content_type="application/json")
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """A request that Django itself refuses, such as one with an unknown Host header."""
-    return error_response(status=400, kind="BadRequestError", message=str(exception) or "Bad request")
+    return error_response(status=400, type="BadRequestError", message=str(exception) or "Bad Request")
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
     """A request without permission."""
-    return error_response(status=403, kind="PermissionDeniedError", message="Permission denied")
+    return error_response(status=403, type="PermissionDeniedError", message="Permission denied")
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """An unknown path."""
-    return error_response(status=404, kind="NotFoundError", message="Not Found")
+    """An unknown path; a known one with a trailing slash is redirected, with its method and body (protocol 1)."""
+    bare = request.path_info.rstrip("/")
+    if bare != request.path_info and bare and is_valid_path(bare):
+        query = request.META.get("QUERY_STRING")
+        location = request.build_absolute_uri(bare) + (f"?{query}" if query else "")
+        response = HttpResponse(status=307)
+        response["Location"] = location
+        return response
+    return error_response(status=404, type="NotFoundError", message="Not Found")
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """A failure outside the views; Django has logged it already."""
-    return error_response(status=500, kind="InternalServerError", message="Internal server error")
+    return error_response(status=500, type="InternalServerError", message="Internal server error")

@@ -1,5 +1,6 @@
 """Django settings. Everything that differs between installations comes from the environment (environment.py)."""
 
+import secrets
 from pathlib import Path
 
 import dj_database_url
@@ -10,8 +11,9 @@ ENVIRONMENT = Environment()
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 DEBUG = ENVIRONMENT.debug
-# Signs stream states and admin sessions. The default is public: an installation that is reachable by others sets its own.
-SECRET_KEY = ENVIRONMENT.secret_key or "derender-insecure-secret-key-set-DERENDER_SECRET_KEY-instead"
+# Signs stream states and admin sessions. Without one of its own, a server makes one up at every start: its workers
+# share it, a restart or a second host does not.
+SECRET_KEY = ENVIRONMENT.secret_key or secrets.token_urlsafe(50)
 ALLOWED_HOSTS = ENVIRONMENT.allowed_hosts
 CSRF_TRUSTED_ORIGINS = ENVIRONMENT.csrf_trusted_origins
 
@@ -24,6 +26,7 @@ DERENDER = {
     "MAX_STOP_STRINGS": ENVIRONMENT.max_stop_strings,
     "MAX_COMPLETION_PROMPTS": ENVIRONMENT.max_completion_prompts,
     "MODELS_REFRESH_SECONDS": ENVIRONMENT.models_refresh_seconds,
+    "MODEL_VALIDATORS": ["derender_api.catalog.validate_loadable"],
 }
 
 INSTALLED_APPS = [
@@ -41,6 +44,9 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "derender_api.middleware.LoadMiddleware",
+    "derender_api.middleware.ApiKeyMiddleware",
+    "derender_api.middleware.BodyLimitMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -69,7 +75,9 @@ TEMPLATES = [
 
 DATABASES = {
     "default": dj_database_url.parse(
-        ENVIRONMENT.database_url or f"sqlite:///{Path.cwd() / 'derender.sqlite3'}", conn_max_age=600, conn_health_checks=True
+        ENVIRONMENT.database_url or f"sqlite:///{Path.cwd() / 'derender.sqlite3'}",
+        conn_max_age=600,
+        conn_health_checks=True,
     )
 }
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
@@ -96,6 +104,10 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": [],
     "UNAUTHENTICATED_USER": None,
+    "DEFAULT_RENDERER_CLASSES": ["derender_api.renderers.OrjsonRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "derender_api.negotiation.JsonAlways",
+    # vLLM answers OPTIONS with 405; the framework's default would describe the view.
+    "DEFAULT_METADATA_CLASS": None,
     "EXCEPTION_HANDLER": "derender_api.exception_handler.exception_handler",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
 }

@@ -14,7 +14,7 @@ Rows = tuple[tuple[Any, ...], ...]
 
 
 def enabled_rows() -> Rows | None:
-    """Raw values of the enabled rows in order, to be compared with an earlier reading; None if the table is out of reach."""
+    """Raw values of the enabled rows, in order, to compare with an earlier reading; None if the table is out of reach."""
     try:
         return tuple(ServedModel.objects.filter(enabled=True).values_list(*KEYS))
     except DatabaseError as exc:

@@ -1,0 +1,56 @@
+"""System checks of `settings.DERENDER`; `manage.py check` and every start run them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.apps import AppConfig
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning, register
+
+from derender_api.conf import DerenderSettings, conf
+from derender_api.model_sources import configured_models
+from parsers.configuration import ModelConfigurationError
+
+KNOWN_KEYS = frozenset(name.upper() for name in vars(DerenderSettings) if not name.startswith("_")) | {
+    "MODEL_VALIDATORS"
+}
+POSITIVE_INTEGERS = ("MAX_BODY_BYTES", "MAX_N_SEQUENCES", "MAX_STOP_STRINGS", "MAX_COMPLETION_PROMPTS")
+
+
+@register
+def check_settings(*, app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """E001 unknown keys, E002 limits that are not positive integers, E003 models that cannot be served."""
+    given = getattr(settings, "DERENDER", {})
+    messages: list[CheckMessage] = [
+        Error(
+            f"settings.DERENDER has an unknown key {key!r}.",
+            hint=f"Known keys: {', '.join(sorted(KNOWN_KEYS))}.",
+            id="derender_api.E001",
+        )
+        for key in sorted(set(given) - KNOWN_KEYS)
+    ]
+    messages += [
+        Error(
+            f"settings.DERENDER[{key!r}] must be a positive integer.",
+            hint="Set it, or the environment variable DERENDER_" + key + ", to a number above 0.",
+            id="derender_api.E002",
+        )
+        for key in POSITIVE_INTEGERS
+        if key in given and not (isinstance(given[key], int) and given[key] > 0)
+    ]
+    try:
+        configured_models()
+    except ModelConfigurationError as exc:
+        messages.append(
+            Error(str(exc), hint="Correct the file or settings.DERENDER['MODELS'].", id="derender_api.E003")
+        )
+    return messages
+
+
+@register(deploy=True)
+def check_deployment(*, app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """W001: without an API key everyone who reaches the port may use the service."""
+    if conf.api_key:
+        return []
+    hint = "Set DERENDER_API_KEY, unless a gateway in front authenticates the callers."
+    return [Warning("No API key is set.", hint=hint, id="derender_api.W001")]

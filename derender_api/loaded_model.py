@@ -1,0 +1,137 @@
+"""A served model with what requests need of it: tokenizer, parser plan, limits. Loaded on first use.
+
+Loading failures are ModelConfigurationError with the flag to change. A failure is remembered for a while, so that
+requests for a broken model stay cheap.
+"""
+
+import threading
+import time
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from parsers.configuration import ModelConfiguration, ModelConfigurationError
+from parsers.engine.exceptions import ParserConfigurationError
+
+if TYPE_CHECKING:
+    from derender_api.tokenization import TokenizerHandle
+    from parsers.engine.parser import ParserPlan
+
+RETRY_SECONDS = 10.0
+"""How long a failed tokenizer is not tried again."""
+
+PoolKey = tuple[str, str | None, str]
+
+
+class TokenizerPool:
+    """Loads each tokenizer once per process; models that name the same folder share it. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._handles: dict[PoolKey, TokenizerHandle] = {}
+        self._failures: dict[PoolKey, tuple[float, ModelConfigurationError]] = {}
+        self._locks: dict[PoolKey, threading.Lock] = {}
+
+    def get(self, configuration: ModelConfiguration) -> "TokenizerHandle":
+        """The tokenizer of `configuration`; raises ModelConfigurationError if it cannot be loaded."""
+        key = _pool_key(configuration)
+        with self._locks.setdefault(key, threading.Lock()):
+            if key not in self._handles:
+                self._raise_recent_failure(key)
+                try:
+                    self._handles[key] = _load(configuration)
+                except ModelConfigurationError as exc:
+                    self._failures[key] = time.monotonic() + RETRY_SECONDS, exc
+                    raise
+            return self._handles[key]
+
+    def keep_only(self, configurations: Iterable[ModelConfiguration]) -> None:
+        """Forget the tokenizers that none of `configurations` uses."""
+        wanted = {_pool_key(configuration) for configuration in configurations}
+        for key in set(self._handles) - wanted:
+            self._handles.pop(key, None)
+
+    def _raise_recent_failure(self, key: PoolKey) -> None:
+        until, failure = self._failures.get(key, (0.0, None))
+        if failure is not None and time.monotonic() < until:
+            raise failure
+
+
+def _pool_key(configuration: ModelConfiguration) -> PoolKey:
+    return configuration.tokenizer_source, configuration.revision, configuration.tokenizer_mode
+
+
+def _load(configuration: ModelConfiguration) -> "TokenizerHandle":
+    from derender_api.tokenization import load_tokenizer
+
+    source = configuration.tokenizer_source
+    flag = "--tokenizer" if configuration.tokenizer else "MODEL"
+    try:
+        return load_tokenizer(source, revision=configuration.revision, mode=configuration.tokenizer_mode)
+    except Exception as exc:
+        raise ModelConfigurationError(
+            f"{configuration.name}: the tokenizer of {source!r} cannot be loaded: {exc}. "
+            f"Check {flag} (a folder with the tokenizer's files, or a hub id that is cached or reachable), "
+            "--revision and --tokenizer-mode."
+        ) from exc
+
+
+class LoadedModel:
+    """One served model. Thread-safe: what is computed twice by a race is equal and the tokenizer is shared."""
+
+    def __init__(self, configuration: ModelConfiguration, *, tokenizers: TokenizerPool) -> None:
+        self.configuration = configuration
+        self.names = configuration.names
+        self.max_logprobs = configuration.max_logprobs
+        self._tokenizers = tokenizers
+
+    @cached_property
+    def tokenizer(self) -> "TokenizerHandle":
+        """The shared tokenizer of the model's folder."""
+        return self._tokenizers.get(self.configuration)
+
+    @cached_property
+    def plan(self) -> "ParserPlan | None":
+        """The parser plan, None when no parser is active (protocol 8.6)."""
+        from parsers.registry import build_plan
+
+        configuration = self.configuration
+        try:
+            return build_plan(
+                tool_parser=configuration.active_tool_parser,
+                reasoning_parser=configuration.reasoning_parser,
+                vocabulary=self.tokenizer.vocabulary,
+            )
+        except ParserConfigurationError as exc:
+            raise ModelConfigurationError(
+                f"{configuration.name}: {exc}. Change --tool-call-parser ({configuration.active_tool_parser}) or "
+                f"--reasoning-parser ({configuration.reasoning_parser}), or give the model's own --tokenizer."
+            ) from exc
+
+    @cached_property
+    def max_model_len(self) -> int:
+        """Longest prompt plus output in tokens: `--max-model-len`, else what the model's config.json says."""
+        limit = self.configuration.max_model_len or self.tokenizer.max_model_len
+        if limit is None:
+            raise ModelConfigurationError(
+                f"{self.configuration.name}: config.json names no context length; set --max-model-len."
+            )
+        return limit
+
+    @cached_property
+    def chat_template(self) -> str | None:
+        """Text of `--chat-template` (a file or the template itself); None means the tokenizer's own."""
+        template = self.configuration.chat_template
+        if template is None or any(mark in template for mark in "{}\n"):
+            return template
+        try:
+            return Path(template).read_text(encoding="utf-8")
+        except OSError as exc:
+            raise ModelConfigurationError(
+                f"{self.configuration.name}: --chat-template {template!r} is neither a readable file nor a template: "
+                f"{exc.strerror}."
+            ) from exc
+
+    def load(self) -> None:
+        """Load everything now; raises ModelConfigurationError."""
+        _ = self.tokenizer, self.plan, self.max_model_len, self.chat_template

@@ -1,0 +1,106 @@
+"""Runs the production WSGI server, granian. Workers fork after everything is loaded, so that they share memory."""
+
+import gc
+import logging
+import multiprocessing
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from django.core.wsgi import get_wsgi_application
+from django.db import connections
+
+logger = logging.getLogger(__name__)
+
+MAX_DEFAULT_WORKERS = 8
+DRAIN_SECONDS = 30
+"""How long requests in flight may take to finish after SIGTERM."""
+
+
+class ServerError(Exception):
+    """The server cannot start; the text names the flag and the cure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions:
+    """Where and how wide to serve."""
+
+    host: str
+    port: int
+    workers: int
+    threads: int
+
+
+def run_server(options: ServerOptions) -> None:
+    """Serve until SIGTERM or SIGINT, then let requests in flight finish. Raises ServerError."""
+    from granian import Granian
+    from granian.constants import Interfaces
+
+    _require_free(options.host, options.port)
+    application = get_wsgi_application()
+    _warm_up(application)
+    # The loaded tokenizers outlive every collection; frozen, their pages stay shared between the workers.
+    gc.collect()
+    gc.freeze()
+    connections.close_all()
+    # Newer Pythons default to other start methods, which would load everything anew in each worker.
+    multiprocessing.set_start_method("fork", force=True)
+    server = Granian(
+        "derender_project.wsgi:application",
+        address=options.host,
+        port=options.port,
+        interface=Interfaces.WSGI,
+        workers=options.workers,
+        blocking_threads=options.threads,
+        backlog=2048,
+        websockets=False,
+        respawn_failed_workers=True,
+        workers_kill_timeout=DRAIN_SECONDS,
+    )
+    server.serve(target_loader=lambda: application, wrap_loader=False)
+
+
+def default_workers() -> int:
+    """One worker per usable CPU (affinity and container quota), at most eight."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(usable, _quota() or usable, MAX_DEFAULT_WORKERS))
+
+
+def _quota() -> int | None:
+    """CPUs that the container's control group grants, rounded up; None without a limit."""
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return -(-int(quota) // int(period))
+    except (OSError, ValueError):
+        return None
+
+
+def _require_free(host: str, port: int) -> None:
+    """The workers listen with SO_REUSEPORT, which would silently share the port with a second server."""
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as exc:
+        raise ServerError(f"--host {host} --port {port}: cannot listen there: {exc.strerror}. Choose another.") from exc
+
+
+def _warm_up(application: Callable[..., Any]) -> None:
+    """Answer one request in this process, so that every view and its imports are loaded before the workers fork."""
+    environ = {
+        "REQUEST_METHOD": "GET",
+        "PATH_INFO": "/health",
+        "SERVER_NAME": "localhost",
+        "SERVER_PORT": "80",
+        "HTTP_HOST": "localhost",
+        "wsgi.input": BytesIO(),
+        "wsgi.errors": BytesIO(),
+        "wsgi.url_scheme": "http",
+    }
+    answer = application(environ, lambda status, headers, exc_info=None: None)
+    answer.close()
