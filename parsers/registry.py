@@ -12,10 +12,12 @@ from parsers.engine.exceptions import ParserConfigurationError
 from parsers.engine.parser import ParserPlan
 from parsers.engine.stage import Format, ReasoningFormat, ToolFormat, UnifiedFormat
 from parsers.engine.vocabulary import Vocabulary
-from parsers.formats import deepseek_r1
+from parsers.formats import deepseek_r1, qwen3
 
 BUILT_IN: tuple[type[Format], ...] = (
     deepseek_r1.DeepSeekR1Reasoning,
+    qwen3.Qwen3CoderTools,
+    qwen3.Qwen3Reasoning,
 )
 
 
@@ -51,6 +53,4 @@ def _lookup(known: Mapping[str, type[Format]], name: str, kind: str) -> type[For
     try:
         return known[name]
     except KeyError:
-        raise ParserConfigurationError(
-            f"unknown {kind} parser {name!r}; known: {', '.join(sorted(known))}"
-        ) from None
+        raise ParserConfigurationError(f"unknown {kind} parser {name!r}; known: {', '.join(sorted(known))}") from None

@@ -16,7 +16,16 @@ from .events import CallStart, Event, Reasoning, ReasoningRetracted, Text, Token
 from .exceptions import InvalidSnapshotError
 from .plain import NamedArguments, PassThrough, RequiredCalls
 from .scanner import scan, text_of
-from .stage import FoundCall, Outcome, ReasoningFormat, ReasoningStage, ToolFormat, ToolStage, UnifiedFormat, UnifiedStage
+from .stage import (
+    FoundCall,
+    Outcome,
+    ReasoningFormat,
+    ReasoningStage,
+    ToolFormat,
+    ToolStage,
+    UnifiedFormat,
+    UnifiedStage,
+)
 
 SNAPSHOT_VERSION = 1
 

@@ -1,6 +1,6 @@
 """Reasoning of DeepSeek-R1: thoughts, `</think>`, answer. The prompt usually ends with the opening tag.
 
-    <think>The user greets me.</think>Hello!
+<think>The user greets me.</think>Hello!
 """
 
 from __future__ import annotations

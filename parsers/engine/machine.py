@@ -1,0 +1,435 @@
+"""The marker machine: runs a grammar over segments. The only file that moves a grammar's state.
+
+A grammar serves twice: as reasoning stage, which knows thoughts and hands on the rest, and as tool stage, which finds the
+calls in it. What a stage remembers is small: the state, a held-back marker beginning, and the open call's writer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from .context import RequestContext
+from .events import CallArguments, CallEnd, CallStart, Content, Event, Malformed, Reasoning, Segment, Text, Token
+from .exceptions import InvalidSnapshotError
+from .grammar import CALL_STATES, Action, ArgumentWriter, Grammar, State, Transition
+from .lexer import Lexer
+from .scanner import text_of
+from .stage import Outcome, ReasoningStage, ToolStage
+from .vocabulary import Vocabulary
+
+DROP = ""
+"""The terminal of declared special tokens: deleted wherever they stand (engine 2.2)."""
+
+RELEASE_LIMIT = 2000
+"""Code points after a call's opening marker without a call, after which the text is taken for an answer about markers."""
+
+
+class Unit(NamedTuple):
+    """Something the machine reads: a terminal, or text where `terminal` is None; `token` where it came as a token."""
+
+    terminal: str | None
+    text: str
+    token: Token | None
+
+
+class MarkerMachine:
+    """A grammar bound to a vocabulary, once per model."""
+
+    def __init__(self, grammar: Grammar, vocabulary: Vocabulary) -> None:
+        self.grammar = grammar
+        self.marks: dict[int, str] = {}
+        self._terminals: dict[int, str] = {}
+        self._spelled = dict(grammar.spellings)
+        self._bind_markers(vocabulary)
+        dropped = self._bind_special_tokens(vocabulary)
+        self._lexer = Lexer([*grammar.spellings, *dropped])
+        self.spells = bool(self._spelled)
+        self.boundaries = frozenset(
+            token_id for text in grammar.boundaries if (token_id := vocabulary.token_id(text)) is not None
+        )
+
+    def _bind_markers(self, vocabulary: Vocabulary) -> None:
+        for terminal in self.grammar.id_markers:
+            for spelling in self.grammar.markers[terminal]:
+                token_id = vocabulary.token_id(spelling)
+                if token_id is not None:
+                    self.marks[token_id] = spelling
+                    self._terminals[token_id] = terminal
+                    del self._spelled[spelling]
+
+    def _bind_special_tokens(self, vocabulary: Vocabulary) -> list[str]:
+        dropped = []
+        for token_id, text in vocabulary.special_tokens.items():
+            if text not in self.grammar.spellings and text not in self.grammar.preserved:
+                self.marks[token_id] = text
+                self._terminals[token_id] = DROP
+                dropped.append(text)
+        return dropped
+
+    def ids_of(self, *terminals: str) -> frozenset[int]:
+        """Token IDs of these terminals."""
+        return frozenset(token_id for token_id, terminal in self._terminals.items() if terminal in terminals)
+
+    def spelled(self, terminal: str) -> bool:
+        """Whether the tokenizer lacks a token for this marker, so that it is found in the text."""
+        return terminal in self._spelled.values()
+
+    def read(self, held: str, segments: Sequence[Segment]) -> tuple[list[Unit], str]:
+        """(units of one chunk, the beginning of a marker that is held back now)."""
+        units: list[Unit] = []
+        for segment in segments:
+            if isinstance(segment, Text):
+                pieces, held = self._lexer.cut(held, segment.text)
+                self._add(units, pieces)
+            else:
+                self._add(units, self._lexer.flush(held))
+                held = ""
+                units.append(Unit(self._terminals.get(segment.token_id), segment.text, segment))
+        return units, held
+
+    def flush(self, held: str) -> list[Unit]:
+        """What is held back at the end of output."""
+        units: list[Unit] = []
+        self._add(units, self._lexer.flush(held))
+        return units
+
+    def _add(self, units: list[Unit], pieces: Sequence[tuple[str, bool]]) -> None:
+        for text, literal in pieces:
+            units.append(Unit(self._spelled.get(text) if literal else None, text, None))
+
+    def transition(self, state: str, terminal: str) -> Transition | None:
+        return self.grammar.transitions.get((State(state), terminal))
+
+
+@dataclass(slots=True)
+class ThoughtState:
+    """`blank` is white space that only counts if more reasoning follows."""
+
+    state: str = State.REASONING
+    held: str = ""
+    blank: str = ""
+    ended: bool = False
+
+
+class MachineReasoningStage(ReasoningStage):
+    """A grammar as reasoning parser: call markers are not acted upon, but one that opens a call ends reasoning."""
+
+    State: ClassVar[type] = ThoughtState
+
+    def __init__(self, machine: MarkerMachine, *, thinking: bool, ended: bool) -> None:
+        super().__init__()
+        self._machine = machine
+        self._call_markers = machine.grammar.call_markers
+        self._reads_content = any(
+            machine.spelled(marker)
+            for (state, marker) in machine.grammar.transitions
+            if state is State.CONTENT and marker not in self._call_markers
+        )
+        self.state.state = State.REASONING if thinking and not ended else State.CONTENT
+        self.state.ended = ended
+
+    @property
+    def ended(self) -> bool:
+        return self.state.ended
+
+    def feed(self, segments: Sequence[Segment]) -> list[Event | Segment]:
+        state = self.state
+        out: list[Event | Segment] = []
+        for segment in segments:
+            if isinstance(segment, Text) and state.state == State.CONTENT and not self._reads_content:
+                self._release(out)
+                out.append(segment)
+                continue
+            units, state.held = self._machine.read(state.held, [segment])
+            for unit in units:
+                self._unit(unit, out)
+        if state.ended and not self._reads_content:
+            self._release(out)
+        return out
+
+    def finish(self) -> list[Event | Segment]:
+        out: list[Event | Segment] = []
+        self._release(out)
+        return out
+
+    def _release(self, out: list[Event | Segment]) -> None:
+        held, self.state.held = self.state.held, ""
+        for unit in self._machine.flush(held):
+            self._unit(unit, out)
+
+    def _unit(self, unit: Unit, out: list[Event | Segment]) -> None:
+        if unit.terminal == DROP:
+            return
+        transition = self._machine.transition(self.state.state, unit.terminal) if unit.terminal else None
+        if transition is None:
+            self._text(unit, out)
+        elif unit.terminal in self._call_markers:
+            if self.state.state == State.REASONING:
+                self._end()
+            out.append(unit.token or Text(unit.text))
+        else:
+            if self.state.state == State.REASONING and transition.state is State.CONTENT:
+                self._end()
+            self.state.state = transition.state
+
+    def _end(self) -> None:
+        self.state.state, self.state.ended, self.state.blank = State.CONTENT, True, ""
+
+    def _text(self, unit: Unit, out: list[Event | Segment]) -> None:
+        state = self.state
+        if state.state == State.CONTENT:
+            out.append(unit.token or Text(unit.text))
+            return
+        text = unit.text
+        if self._machine.grammar.strips_reasoning:
+            text = state.blank + text
+            visible = text.rstrip()
+            state.blank = text[len(visible) :]
+            text = visible
+        if text:
+            out.append(Reasoning(text))
+
+
+@dataclass(slots=True)
+class CallState:
+    """`held` is the beginning of a marker; `opener` the text since a call's opening marker, given back if no call follows.
+
+    `blank` is white space before the first visible content; `visible` says that some was sent; `called` that a call was.
+    `name` and `pending` (arguments not sent yet) belong to the open call; `announced` says that its name was sent.
+    """
+
+    state: str = State.CONTENT
+    held: str = ""
+    opener: str = ""
+    blank: str = ""
+    visible: bool = False
+    called: bool = False
+    index: int = 0
+    in_call: bool = False
+    name: str = ""
+    announced: bool = False
+    pending: str = ""
+
+
+class MachineToolStage(ToolStage):
+    """A grammar as tool parser."""
+
+    State: ClassVar[type] = CallState
+
+    def __init__(self, machine: MarkerMachine, context: RequestContext, *, with_reasoning: bool) -> None:
+        super().__init__()
+        self._machine = machine
+        self._context = context
+        self._parses_calls = bool(context.tools)
+        self._silent = context.tool_choice == "none"
+        self._with_reasoning = with_reasoning
+        self._call_markers = machine.grammar.call_markers
+        self._writer: ArgumentWriter | None = None
+
+    def feed(self, segments: Sequence[Segment]) -> list[Event]:
+        events: list[Event] = []
+        units, self.state.held = self._machine.read(self.state.held, segments)
+        for unit in units:
+            self._unit(unit, events)
+        return events
+
+    def finish(self) -> list[Event]:
+        events: list[Event] = []
+        held, self.state.held = self.state.held, ""
+        for unit in self._machine.flush(held):
+            self._unit(unit, events)
+        state = self.state
+        if state.in_call:
+            self._end_call(events, cut=True)
+        elif state.opener:
+            self._give_back(events)
+        if state.blank and not state.called:
+            events.append(Content(state.blank))
+            state.blank = ""
+        return events
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    def _unit(self, unit: Unit, events: list[Event]) -> None:
+        if unit.terminal == DROP:
+            return
+        transition = self._transition(unit.terminal) if unit.terminal else None
+        if transition is None:
+            self._text(unit.text, events)
+        else:
+            self._move(unit, transition, events)
+
+    def _transition(self, terminal: str) -> Transition | None:
+        is_call = terminal in self._call_markers
+        if not (self._parses_calls if is_call else self._with_reasoning):
+            return None
+        return self._machine.transition(self.state.state, terminal)
+
+    def _move(self, unit: Unit, transition: Transition, events: list[Event]) -> None:
+        state = self.state
+        before = state.state
+        state.state = transition.state
+        for action in transition.actions:
+            if action is Action.CALL_START:
+                self._start_call()
+            elif action is Action.CALL_END:
+                self._end_call(events, cut=False)
+            else:
+                self._argument(unit.text, events)
+        if transition.state is State.PREAMBLE and not state.in_call:
+            state.opener += unit.text
+        elif transition.state is State.CONTENT and before == State.PREAMBLE:
+            self._close_empty(unit.text, events)
+
+    def _text(self, text: str, events: list[Event]) -> None:
+        state = self.state
+        match state.state:
+            case State.CONTENT:
+                self._content(text, events)
+            case State.REASONING:
+                events.append(Reasoning(text))
+            case State.NAME:
+                state.name += text
+            case State.ARGS:
+                self._argument(text, events)
+            case State.PREAMBLE if state.opener:
+                state.opener += text
+                if len(state.opener) > RELEASE_LIMIT:
+                    state.state = State.CONTENT
+                    self._give_back(events)
+
+    def _content(self, text: str, events: list[Event]) -> None:
+        """Blank text waits for visible text; text behind a call is nobody's (engine 2.7)."""
+        state = self.state
+        if state.called and not self._silent:
+            return
+        if not state.visible and self._machine.grammar.strips_content:
+            text = state.blank + text
+            if not text.strip():
+                state.blank = text
+                return
+            state.blank, state.visible = "", True
+        events.append(Content(text))
+
+    # --- calls ----------------------------------------------------------------------------------------------------
+
+    def _start_call(self) -> None:
+        state = self.state
+        state.opener = ""
+        state.in_call, state.name, state.announced, state.pending = True, "", False, ""
+        self._writer = None
+
+    def _argument(self, text: str, events: list[Event]) -> None:
+        state = self.state
+        if not state.in_call or self._silent:
+            return
+        fresh = self._open_writer().feed(text)
+        if not state.announced:
+            state.pending += fresh
+            self._announce(events)
+            return
+        fresh, state.pending = state.pending + fresh, ""
+        if fresh:
+            events.append(CallArguments(state.index, fresh))
+
+    def _open_writer(self) -> ArgumentWriter:
+        if self._writer is None:
+            self._writer = self._machine.grammar.writer(self._context.parameters.get(self.state.name.strip()))
+        return self._writer
+
+    def _announce(self, events: list[Event]) -> None:
+        state = self.state
+        state.announced = state.called = True
+        state.blank = ""
+        events.append(CallStart(state.index, state.name.strip()))
+
+    def _end_call(self, events: list[Event], *, cut: bool) -> None:
+        state = self.state
+        if state.in_call and not self._silent:
+            self._settle_call(events, cut=cut)
+        state.in_call, state.name, state.announced, state.pending = False, "", False, ""
+        self._writer = None
+
+    def _settle_call(self, events: list[Event], *, cut: bool) -> None:
+        state = self.state
+        writer = self._open_writer()
+        if not state.name.strip() and writer.blank:
+            return
+        rest = state.pending + writer.finish(cut=cut)
+        if not state.announced:
+            self._announce(events)
+        if rest:
+            events.append(CallArguments(state.index, rest))
+        events.append(CallEnd(state.index, kept=writer.kept, tail=writer.tail))
+        state.index += 1
+
+    def _close_empty(self, marker: str, events: list[Event]) -> None:
+        """A block was closed in which no call began: its text was no call."""
+        state = self.state
+        if state.opener:
+            state.opener += marker
+            self._give_back(events)
+
+    def _give_back(self, events: list[Event]) -> None:
+        """The text since the opening marker is content after all, unless there was nothing but markers and white space."""
+        state = self.state
+        text, state.opener = state.opener, ""
+        bare = text
+        for spelling in self._machine.grammar.spellings:
+            bare = bare.replace(spelling, "")
+        if bare.strip():
+            events.append(Malformed())
+            self._content(text, events)
+
+    # --- state ----------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        data = super().snapshot()
+        if self._writer is not None:
+            data["writer"] = dict(self._writer.snapshot())
+        return data
+
+    def restore(self, data: Mapping[str, Any]) -> None:
+        own = dict(data)
+        writer = own.pop("writer", None)
+        super().restore(own)
+        self._writer = None
+        if writer is not None:
+            if not isinstance(writer, dict):
+                raise InvalidSnapshotError("writer: expected an object")
+            self._open_writer().restore(writer)
+
+
+def settle_machine(grammar: Grammar, outcome: Outcome) -> None:
+    """One-shot rules of a grammar's calls: content loses the white space around it where there are calls."""
+    outcome.called = bool(outcome.calls)
+    if outcome.called and outcome.content is not None and grammar.strips_content:
+        outcome.content = outcome.content.strip()
+
+
+def prompt_ended(
+    token_ids: Sequence[int], *, ends: frozenset[int], starts: frozenset[int], boundaries: frozenset[int], default: bool
+) -> bool:
+    """Whether the prompt left reasoning behind (engine 2.10): the last of these tokens decides; none: `default`."""
+    for token_id in reversed(token_ids):
+        if token_id in ends:
+            return True
+        if token_id in starts:
+            return False
+        if token_id in boundaries:
+            return default
+    return default
+
+
+__all__ = [
+    "DROP",
+    "CALL_STATES",
+    "MachineReasoningStage",
+    "MachineToolStage",
+    "MarkerMachine",
+    "prompt_ended",
+    "settle_machine",
+    "text_of",
+]
