@@ -1,0 +1,250 @@
+"""Runs suites: cases in slices, slices over processes, each slice with its profile's model being the one served.
+
+One-shot answers and HTTP exchanges go through the HTTP application (or to the server at a URL), and so do the recorded
+streams. The many groupings of the self rule drive the parser core alone, where that is what answers streams; a server at a
+URL gets them over HTTP, a few per case.
+"""
+
+import multiprocessing
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from zlib import crc32
+
+from derender_api.parity import application, core
+from derender_api.parity.divergences import FILE_NAME, Divergence, divergences_of, read_divergences
+from derender_api.parity.groupings import lengths, self_groupings
+from derender_api.parity.observed import Observed, Streamed, oneshot_answer, recorded_oneshot
+from derender_api.parity.results import CaseResult, ProfileResult, RunResult
+from derender_api.parity.right import RightAnswer, right_answer
+from derender_api.parity.rules import Exceptions, judge, judge_http
+from derender_api.parity.suite import Case, HttpCase, Profile, Suite, read_case, read_suite
+from derender_api.parity.tokenizers import TokenizerMissing, locate
+
+SLICE = 24
+"""Cases per unit of work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to run. `only` selects cases whose `suite/profile/id` contains it, `profile` those of one profile.
+
+    `every_split`: the self rule tries every two-way split instead of a few. `http_streams`: the self rule goes through
+    the HTTP application as well (slow). `url`: a running server instead of this process.
+    """
+
+    root: Path | None = None
+    profile: str | None = None
+    only: str | None = None
+    every_split: bool = False
+    http_streams: bool = False
+    url: str | None = None
+    processes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A slice of one profile's cases, with all that judging them needs."""
+
+    suite: str
+    profile: Profile
+    folder: Path
+    lines: tuple[bytes, ...]
+    options: Options
+    divergences: tuple[Divergence, ...]
+    right: dict[str, RightAnswer] = field(default_factory=dict)
+
+
+Progress = Callable[[int], None]
+"""Called with the number of cases that were finished since the last call."""
+
+
+def run(
+    folders: Sequence[Path], *, options: Options, total: Callable[[int], Progress] = lambda _: lambda _: None
+) -> RunResult:
+    """Run the suites in `folders`. `total` is told the number of cases and gives what reports progress."""
+    started = time.monotonic()
+    profiles: dict[tuple[str, str], ProfileResult] = {}
+    work: list[Work] = []
+    known: list[Divergence] = []
+    for folder in folders:
+        suite = read_suite(folder)
+        entries = read_divergences(folder.parent / FILE_NAME)
+        known += [entry for entry in entries if entry not in known]
+        for result, slices in _planned(suite, entries, options):
+            profiles[result.suite, result.profile] = result
+            work += slices
+    progress = total(sum(len(each.lines) for each in work))
+    for each, outcome in _executed(work, options):
+        result = profiles[each.suite, each.profile.name]
+        if isinstance(outcome, str):
+            result.problem = outcome
+        else:
+            result.results += outcome
+        progress(len(each.lines))
+    seconds = time.monotonic() - started
+    return RunResult(list(profiles.values()), _stale(known, profiles.values()), _paths(options), seconds)
+
+
+def run_work(work: Work) -> list[CaseResult] | str:
+    """The results of one slice, or why its profile cannot be run."""
+    from derender_api.catalog import catalog
+
+    if work.options.url:
+        driver = Driver(application.Remote(work.options.url), parser=None, options=work.options)
+        return [_run_case(line, work, driver) for line in work.lines]
+    with catalog.override([work.profile.configuration(folder=work.folder)]):
+        problem, parser = core.load(catalog.resolve(None))
+        if problem:
+            return problem
+        driver = Driver(
+            application.InProcess(), parser=None if work.options.http_streams else parser, options=work.options
+        )
+        return [_run_case(line, work, driver) for line in work.lines]
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """Asks for the answers to a case. `parser`: the core that answers the self rule's streams; None: HTTP does."""
+
+    application: application.Application
+    parser: core.StreamParser | None
+    options: Options
+
+    def observe(self, case: Case) -> Observed:
+        """All answers to a case."""
+        oneshot = recorded_oneshot(application.post_oneshot(self.application, case))
+        streams = {
+            name: application.post_stream(self.application, case, recorded.lens)
+            for name, recorded in case.streams.items()
+        }
+        if oneshot_answer(oneshot) is None or not case.output_token_ids or case.request.get("stop"):
+            return Observed(oneshot, streams)
+        return self._with_selves(case, Observed(oneshot, streams))
+
+    def _with_selves(self, case: Case, ours: Observed) -> Observed:
+        """The same with the groupings of the self rule, the recorded ones among them.
+
+        Recorded groupings that send the finish reason apart are left out where the output ends with a stop token: in its
+        own chunk it is not known as one, and becomes text.
+        """
+        seed = crc32(case.id.encode())
+        names = list(self_groupings(len(case.output_token_ids), every_split=self.options.every_split, seed=seed))
+        if self.parser is None:
+            names = [name for name in names if "|" not in name or self.options.http_streams][:8]
+            selves = {
+                name: application.post_stream(self.application, case, self._lengths(case, name)) for name in names
+            }
+            unsteady: dict[str, Streamed] = {}
+        else:
+            selves, unsteady = self.parser.streams(case, {name: self._lengths(case, name) for name in names})
+        recorded = {
+            f"recorded {name}": streamed
+            for name, streamed in ours.streams.items()
+            if not name.endswith("f") or case.finish_reason != "stop"
+        }
+        return replace(ours, selves={**recorded, **selves}, unsteady=unsteady)
+
+    @staticmethod
+    def _lengths(case: Case, name: str) -> tuple[int, ...]:
+        return lengths(name, len(case.output_token_ids))
+
+
+def _run_case(line: bytes, work: Work, driver: Driver) -> CaseResult:
+    started = time.monotonic()
+    case = read_case(line, suite=work.suite)
+    entries = divergences_of(work.divergences, suite=work.suite, profile=work.profile.name, case=case.id)
+    exceptions = Exceptions(entries, work.right.get(case.id))
+    if isinstance(case, HttpCase):
+        answers = application.post_exchanges(driver.application, case.exchanges)
+        verdicts = (judge_http(case, answers, entry=exceptions.entry("http")),)
+    else:
+        verdicts = tuple(judge(case, driver.observe(case), exceptions=exceptions))
+    return CaseResult(case.id, verdicts, time.monotonic() - started)
+
+
+def _planned(
+    suite: Suite, entries: Sequence[Divergence], options: Options
+) -> Iterator[tuple[ProfileResult, list[Work]]]:
+    """Each selected profile of a suite, and its cases in slices; none where its tokenizer is missing."""
+    parent = suite.folder.resolve().parent
+    roots = [options.root] if options.root else [parent, parent.parent]
+    mine = tuple(entry for entry in entries if entry.suite in (None, suite.name))
+    right = {name: right_answer(value) for name, value in suite.right.items()}
+    for profile in suite.profiles.values():
+        if options.profile not in (None, profile.name):
+            continue
+        lines = [line for line in suite.lines[profile.name] if _selected(line, suite.name, options)]
+        if not lines:
+            continue
+        result = ProfileResult(suite.name, profile.name, len(lines))
+        try:
+            folder = suite.folder if options.url else locate(profile.tokenizer, roots=roots)
+        except TokenizerMissing as error:
+            result.problem = f"no tokenizer: {error}"
+            yield result, []
+            continue
+        yield (
+            result,
+            [
+                Work(suite.name, profile, folder, tuple(lines[start : start + SLICE]), options, mine, right)
+                for start in range(0, len(lines), SLICE)
+            ],
+        )
+
+
+def _selected(line: bytes, suite: str, options: Options) -> bool:
+    if not options.only:
+        return True
+    case = read_case(line, suite=suite)
+    return options.only in f"{suite}/{case.profile}/{case.id}"
+
+
+def _executed(work: Sequence[Work], options: Options) -> Iterator[tuple[Work, list[CaseResult] | str]]:
+    """Each slice with its outcome, as they are finished; over processes where there is enough to do."""
+    processes = options.processes or multiprocessing.cpu_count()
+    if processes == 1 or len(work) < 2:
+        for each in work:
+            yield each, run_work(each)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(processes, len(work)), mp_context=context, initializer=_start_process) as pool:
+        pending = {pool.submit(run_work, each): each for each in work}
+        for future in as_completed(pending):
+            yield pending[future], future.result()
+
+
+def _start_process() -> None:
+    """Django in a fresh process, and no log lines between the lines of the report."""
+    import logging
+
+    import django
+
+    django.setup()
+    logging.disable(logging.CRITICAL)
+
+
+def _stale(known: Sequence[Divergence], profiles: Iterable[ProfileResult]) -> list[str]:
+    """Divergences about cases that were run and that needed none."""
+    needed = {verdict.divergence for profile in profiles for result in profile.results for verdict in result.verdicts}
+    ran = [(profile, result.id) for profile in profiles for result in profile.results]
+    return sorted(
+        entry.label
+        for entry in known
+        if entry.label not in needed
+        and any(entry.concerns(suite=each.suite, profile=each.profile, case=case) for each, case in ran)
+    )
+
+
+def _paths(options: Options) -> str:
+    if options.url:
+        return f"Everything over HTTP at {options.url}."
+    if options.http_streams:
+        return "Everything through the HTTP application in this process."
+    splits = "every two-way split" if options.every_split else "some two-way splits"
+    return (
+        "One-shot answers, recorded streams and HTTP exchanges through the HTTP application in this process; "
+        f"the other groupings of rule self ({splits}) through the parser core."
+    )
