@@ -16,6 +16,8 @@ from django.db import connections
 
 logger = logging.getLogger(__name__)
 
+Application = Callable[[dict[str, Any], Callable[..., Any]], Any]
+
 MAX_DEFAULT_WORKERS = 8
 DRAIN_SECONDS = 30
 """How long requests in flight may take to finish after SIGTERM."""
@@ -41,7 +43,7 @@ def run_server(options: ServerOptions) -> None:
     from granian.constants import Interfaces
 
     _require_free(options.host, options.port)
-    application = get_wsgi_application()
+    application = whole_answers(get_wsgi_application())
     _warm_up(application)
     # The loaded tokenizers outlive every collection; frozen, their pages stay shared between the workers.
     gc.collect()
@@ -62,6 +64,20 @@ def run_server(options: ServerOptions) -> None:
         workers_kill_timeout=DRAIN_SECONDS,
     )
     server.serve(target_loader=lambda: application, wrap_loader=False)
+
+
+def whole_answers(application: Application) -> Application:
+    """Hand each answer over as one list, which the server sends with its length; else it would be sent chunked."""
+
+    def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
+        response = application(environ, start_response)
+        if getattr(response, "streaming", True):
+            return response
+        body = [response.content]
+        response.close()
+        return body
+
+    return answer
 
 
 def default_workers() -> int:
@@ -90,7 +106,7 @@ def _require_free(host: str, port: int) -> None:
         raise ServerError(f"--host {host} --port {port}: cannot listen there: {exc.strerror}. Choose another.") from exc
 
 
-def _warm_up(application: Callable[..., Any]) -> None:
+def _warm_up(application: Application) -> None:
     """Answer one request in this process, so that every view and its imports are loaded before the workers fork."""
     environ = {
         "REQUEST_METHOD": "GET",
@@ -102,5 +118,4 @@ def _warm_up(application: Callable[..., Any]) -> None:
         "wsgi.errors": BytesIO(),
         "wsgi.url_scheme": "http",
     }
-    answer = application(environ, lambda status, headers, exc_info=None: None)
-    answer.close()
+    application(environ, lambda status, headers, exc_info=None: None)

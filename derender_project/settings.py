@@ -128,4 +128,6 @@ LOGGING = {
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": ENVIRONMENT.log_level},
+    # One warning per answer of 4xx would let any client fill the log.
+    "loggers": {"django.request": {"level": "ERROR"}},
 }
