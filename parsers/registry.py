@@ -10,7 +10,7 @@ from functools import cache
 
 from parsers.engine.exceptions import ParserConfigurationError
 from parsers.engine.parser import ParserPlan
-from parsers.engine.stage import Format, ReasoningFormat, ToolFormat, UnifiedFormat
+from parsers.engine.stage import Format, ReasoningFormat, ToolFormat
 from parsers.engine.vocabulary import Vocabulary
 from parsers.formats import deepseek_r1, qwen3
 

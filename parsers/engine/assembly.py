@@ -140,3 +140,11 @@ def _close(call: FoundCall, end: CallEnd) -> None:
 def dump_json(value: object) -> str:
     """JSON text in the style of all re-dumped arguments: `", "` and `": "`, non-ASCII kept (json 0.8)."""
     return json.dumps(value, ensure_ascii=False)
+
+
+def unique_keys(arguments: str) -> str:
+    """Dumped JSON in which a repeated key has its last value, at its first place. Other text stays."""
+    try:
+        return dump_json(json.loads(arguments))
+    except (ValueError, RecursionError):
+        return arguments

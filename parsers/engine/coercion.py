@@ -20,17 +20,23 @@ _NOT_JSON = object()
 
 def types_of(schema: object) -> frozenset[str]:
     """The JSON types a schema allows: its `type`, its enum's members, its alternatives; {"string"} where it names none."""
-    return frozenset(_named_types(schema)) or frozenset({"string"})
+    return frozenset(_ALIASES.get(kind.lower(), kind.lower()) for kind in _named_types(schema))
+
+
+def is_string(schema: object) -> bool:
+    """Whether a value is certain to stay the text it is, so that it may be sent while it arrives (engine 2.8)."""
+    return _named_types(schema) == {"string"}
 
 
 def _named_types(schema: object) -> set[str]:
+    """Type names as the schema spells them."""
     if not isinstance(schema, Mapping):
-        return set()
+        return {"string"}
     found: set[str] = set()
     kinds = schema.get("type")
     for kind in kinds if isinstance(kinds, list) else [kinds]:
         if isinstance(kind, str):
-            found.add(_ALIASES.get(kind.lower(), kind.lower()))
+            found.add(kind)
     members = schema.get("enum")
     if isinstance(members, list):
         found.update(_json_type(member) for member in members)
@@ -38,8 +44,8 @@ def _named_types(schema: object) -> set[str]:
         alternatives = schema.get(key)
         if isinstance(alternatives, list):
             for alternative in alternatives:
-                found |= types_of(alternative)
-    return found
+                found |= _named_types(alternative)
+    return found or {"string"}
 
 
 def _json_type(value: object) -> str:

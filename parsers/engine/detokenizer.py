@@ -131,7 +131,7 @@ class Detokenizer:
             return self._hold(self._ending)
         piece, pieces = self._codec.piece(token_id), self._pieces
         pieces.append(piece)
-        if not piece or self._read >= len(pieces):
+        if not piece or max(self._prefix, self._read) >= len(pieces):
             return self._hold(Ending.UNKNOWN)
         ending = self._codec.ending(pieces[self._prefix :] if self._prefix else pieces, self._ending)
         if ending in (Ending.OPEN, Ending.STUCK):

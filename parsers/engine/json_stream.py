@@ -132,7 +132,7 @@ class JsonStream:
             out.append('"')
             state.mode, state.is_key = "string", False
             return 1
-        if character.isdecimal() and character.isascii() or character == "-":
+        if (character.isdecimal() and character.isascii()) or character == "-":
             state.mode, state.held, state.sent = "number", "", ""
             return 0
         if character in "tfnNI":

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+from .assembly import unique_keys
 from .context import RequestContext
 from .events import CallArguments, CallEnd, CallStart, Content, Event, Malformed, Reasoning, Segment, Text, Token
 from .exceptions import InvalidSnapshotError
@@ -98,6 +99,10 @@ class MarkerMachine:
     def _add(self, units: list[Unit], pieces: Sequence[tuple[str, bool]]) -> None:
         for text, literal in pieces:
             units.append(Unit(self._spelled.get(text) if literal else None, text, None))
+
+    def begins_marker(self, text: str) -> bool:
+        """Whether `text` is the beginning of a marker."""
+        return any(spelling.startswith(text) for spelling in self.grammar.spellings)
 
     def transition(self, state: str, terminal: str) -> Transition | None:
         return self.grammar.transitions.get((State(state), terminal))
@@ -244,7 +249,7 @@ class MachineToolStage(ToolStage):
         if state.in_call:
             self._end_call(events, cut=True)
         elif state.opener:
-            self._give_back(events)
+            self._give_back(events, cut=True)
         if state.blank and not state.called:
             events.append(Content(state.blank))
             state.blank = ""
@@ -372,14 +377,15 @@ class MachineToolStage(ToolStage):
             state.opener += marker
             self._give_back(events)
 
-    def _give_back(self, events: list[Event]) -> None:
-        """The text since the opening marker is content after all, unless there was nothing but markers and white space."""
+    def _give_back(self, events: list[Event], *, cut: bool = False) -> None:
+        """The text since the opening marker is content after all, unless it is only markers and white space, or a cut one."""
         state = self.state
         text, state.opener = state.opener, ""
         bare = text
         for spelling in self._machine.grammar.spellings:
             bare = bare.replace(spelling, "")
-        if bare.strip():
+        bare = bare.strip()
+        if bare and not (cut and self._machine.begins_marker(bare)):
             events.append(Malformed())
             self._content(text, events)
 
@@ -405,6 +411,8 @@ class MachineToolStage(ToolStage):
 def settle_machine(grammar: Grammar, outcome: Outcome) -> None:
     """One-shot rules of a grammar's calls: content loses the white space around it where there are calls."""
     outcome.called = bool(outcome.calls)
+    for call in outcome.calls:
+        call.arguments = unique_keys(call.arguments)
     if outcome.called and outcome.content is not None and grammar.strips_content:
         outcome.content = outcome.content.strip()
 
@@ -424,8 +432,8 @@ def prompt_ended(
 
 
 __all__ = [
-    "DROP",
     "CALL_STATES",
+    "DROP",
     "MachineReasoningStage",
     "MachineToolStage",
     "MarkerMachine",

@@ -119,7 +119,7 @@ class RequiredCalls(ToolStage):
         if follow is not None:
             self._move(follow, events)
             return 1
-        if state.place == "key" and character == '"' or state.place == "value":
+        if (state.place == "key" and character == '"') or state.place == "value":
             state.value, state.text = JsonStreamState(), ""
             return 0
         state.place = "stop"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import lru_cache
+from functools import cache
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -12,7 +12,7 @@ from .exceptions import InvalidSnapshotError
 State = TypeVar("State")
 
 
-@lru_cache(maxsize=None)
+@cache
 def _fields(cls: type) -> tuple[tuple[str, Any, type | None, bool], ...]:
     """(name, default, nested state class, is a list of it) of each field."""
     hints = get_type_hints(cls)

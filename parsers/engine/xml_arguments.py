@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .coercion import coerce_text, types_of
+from .coercion import coerce_text, is_string
 from .state import dump, load
 
 _SPACE = r"\s{0,16}"
@@ -82,10 +82,10 @@ class XmlParameters:
         out: list[str] = []
         if state.place == "value":
             held, state.held = state.held, ""
+            self._value(held, out)
             if cut:
                 self.kept, self.tail = state.settled, self._closing()
-                return ""
-            self._value(held, out)
+                return self._count("".join(out)) if state.streams else ""
             self._close_value(out)
         out.append(self._closing())
         return self._count("".join(out))
@@ -113,7 +113,7 @@ class XmlParameters:
             if end < 0:
                 state.key += text[position:]
                 return len(text)
-            state.key += text[position:end]
+            state.key = (state.key + text[position:end]).lstrip()
             self._open_value(out)
             return end + 1
         tag = text.find("<", position)
@@ -173,7 +173,7 @@ class XmlParameters:
         if self._properties is None:
             return True
         schema = self._properties.get(key)
-        return isinstance(schema, Mapping) and types_of(schema) == {"string"}
+        return isinstance(schema, Mapping) and is_string(schema)
 
     def _value(self, text: str, out: list[str]) -> None:
         state = self.state

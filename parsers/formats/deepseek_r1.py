@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from parsers.engine.context import RequestContext
-from parsers.engine.events import Event, Reasoning, ReasoningRetracted, Segment, Text, Token
+from parsers.engine.events import Event, Reasoning, ReasoningRetracted, Segment, Text
 from parsers.engine.exceptions import ParserConfigurationError
 from parsers.engine.stage import ReasoningFormat, ReasoningStage
 from parsers.engine.vocabulary import Vocabulary
