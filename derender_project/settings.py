@@ -47,12 +47,12 @@ MIDDLEWARE = [
     "derender_api.middleware.LoadMiddleware",
     "derender_api.middleware.ApiKeyMiddleware",
     "derender_api.middleware.BodyLimitMiddleware",
-    "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "django.contrib.messages.middleware.MessageMiddleware",
+    "derender_project.middleware.PagesSecurity",
+    "derender_project.middleware.PagesStatic",
+    "derender_project.middleware.PagesSession",
+    "derender_project.middleware.PagesCsrf",
+    "derender_project.middleware.PagesAuthentication",
+    "derender_project.middleware.PagesMessages",
 ]
 
 ROOT_URLCONF = "derender_project.urls"
