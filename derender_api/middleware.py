@@ -75,7 +75,7 @@ class BodyLimitMiddleware:
             if len(body) > limit:
                 return self._too_large(limit)
             request.META["CONTENT_LENGTH"] = str(len(body))
-            request._stream = BytesIO(body)  # type: ignore[attr-defined]
+            request._stream = BytesIO(body)
         return self.get_response(request)
 
     def _too_large(self, limit: int) -> HttpResponse:

@@ -4,7 +4,7 @@ Clients of streaming endpoints send `Accept: text/event-stream` alone; the frame
 with 406.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import BaseParser
@@ -15,12 +15,13 @@ from rest_framework.request import Request
 class JsonAlways(BaseContentNegotiation):
     """Picks the first parser and the first renderer of the view."""
 
-    def select_parser(self, request: Request, parsers: Sequence[BaseParser]) -> BaseParser:
+    def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser:
         """The view's parser; the content type is judged by the parser itself (protocol 2)."""
-        return parsers[0]
+        return next(iter(parsers))
 
     def select_renderer(
-        self, request: Request, renderers: Sequence[BaseRenderer], format_suffix: str | None = None
+        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
     ) -> tuple[BaseRenderer, str]:
         """The view's renderer and its media type."""
-        return renderers[0], renderers[0].media_type
+        renderer = next(iter(renderers))
+        return renderer, renderer.media_type

@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from typing import Any, ClassVar
+from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
@@ -20,7 +20,7 @@ VLLM_VERSION = "0.33.0"
 class ServerView(APIView):
     """Answers GET only: like vLLM, neither HEAD nor OPTIONS."""
 
-    http_method_names: ClassVar[list[str]] = ["get"]
+    http_method_names = ["get"]
 
 
 class ModelListView(ServerView):
@@ -46,7 +46,7 @@ class HealthView(ServerView):
 class PingView(APIView):
     """GET and POST /ping."""
 
-    http_method_names: ClassVar[list[str]] = ["get", "post"]
+    http_method_names = ["get", "post"]
 
     @extend_schema(summary="Is the server up?", responses={200: None}, tags=["server"], operation_id="ping")
     def get(self, request: Request) -> Response:

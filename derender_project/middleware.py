@@ -10,7 +10,7 @@ from typing import Any
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
 from django.contrib.sessions.middleware import SessionMiddleware
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.middleware.csrf import CsrfViewMiddleware
 from django.middleware.security import SecurityMiddleware
 from whitenoise.middleware import WhiteNoiseMiddleware
@@ -43,10 +43,6 @@ class PagesSession(PagesOnly, SessionMiddleware):
 
 class PagesCsrf(PagesOnly, CsrfViewMiddleware):
     """CSRF protection of the admin page's forms."""
-
-    def process_view(self, request: HttpRequest, *args: Any) -> HttpResponse | None:
-        """Check the token; views of the API take no cookies and need none."""
-        return super().process_view(request, *args) if request.path_info.startswith(PAGES) else None
 
 
 class PagesAuthentication(PagesOnly, AuthenticationMiddleware):
