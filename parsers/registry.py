@@ -1,52 +1,100 @@
 """The one place where format names are bound to their implementations.
 
-Adding a built-in format touches its own file and one line here. Plugins add entry points of the group `derender.formats`.
+Adding a built-in format touches its own file and one line here. Plugins add entry points of the group
+`derender.formats`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, cast
+
+from django.conf import settings
 
 from parsers.engine.exceptions import ParserConfigurationError
 from parsers.engine.parser import ParserPlan
-from parsers.engine.stage import Format, ReasoningFormat, ToolFormat
+from parsers.engine.stage import Format, ReasoningFormat, ToolFormat, UnifiedFormat
 from parsers.engine.vocabulary import Vocabulary
 from parsers.formats import deepseek_r1, qwen3
 
 BUILT_IN: tuple[type[Format], ...] = (
     deepseek_r1.DeepSeekR1Reasoning,
+    deepseek_r1.DeepSeekV3Reasoning,
+    deepseek_r1.Holo2Reasoning,
     qwen3.Qwen3CoderTools,
     qwen3.Qwen3Reasoning,
 )
+
+ENTRY_POINT_GROUP = "derender.formats"
+
+
+@cache
+def formats() -> tuple[type[Format], ...]:
+    """Every format class: built in, from entry points, and from the dotted paths in `settings.DERENDER["formats"]`.
+
+    Raises ParserConfigurationError if one cannot be imported or is no format.
+    """
+    declared = [_plugin(point.value, point.load) for point in entry_points(group=ENTRY_POINT_GROUP)]
+    paths: Any = settings.DERENDER.get("formats", ()) if settings.configured else ()
+    return BUILT_IN + tuple(declared) + tuple(_plugin(path, partial(_import, path)) for path in paths)
+
+
+def _import(path: str) -> object:
+    module, _, name = path.replace(":", ".").rpartition(".")
+    return getattr(import_module(module), name)
+
+
+def _plugin(path: str, load: Callable[[], object]) -> type[Format]:
+    try:
+        found = load()
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ParserConfigurationError(f"format plugin {path!r} cannot be imported: {error}") from error
+    if not isinstance(found, type) or not issubclass(found, Format):
+        raise ParserConfigurationError(f"format plugin {path!r} is no subclass of parsers.engine.stage.Format")
+    return found
 
 
 @cache
 def tool_formats() -> Mapping[str, type[Format]]:
     """Name -> class of every tool parser."""
-    return {name: cls for cls in BUILT_IN if issubclass(cls, ToolFormat) for name in cls.names}
+    classes = (cls for cls in formats() if issubclass(cls, ToolFormat | UnifiedFormat))
+    return {name: cls for cls in classes for name in cls.tool_names()}
 
 
 @cache
 def reasoning_formats() -> Mapping[str, type[Format]]:
     """Name -> class of every reasoning parser."""
-    return {name: cls for cls in BUILT_IN if issubclass(cls, ReasoningFormat) for name in cls.names}
+    classes = (cls for cls in formats() if issubclass(cls, ReasoningFormat | UnifiedFormat))
+    return {name: cls for cls in classes for name in cls.reasoning_names()}
 
 
 def build_plan(*, tool_parser: str | None, reasoning_parser: str | None, vocabulary: Vocabulary) -> ParserPlan | None:
     """The parsers of one model; None if neither is named.
 
-    Raises ParserConfigurationError for an unknown name or a tokenizer that lacks what a format needs.
+    Raises ParserConfigurationError for an unknown name, a pair that cannot be combined, or a tokenizer that lacks what a
+    format needs.
     """
     if not tool_parser and not reasoning_parser:
         return None
-    tools = reasoning = None
-    if tool_parser:
-        tools = _lookup(tool_formats(), tool_parser, "tool")(vocabulary)
-    if reasoning_parser:
-        reasoning = _lookup(reasoning_formats(), reasoning_parser, "reasoning")(vocabulary)
     name = f"{tool_parser or ''}+{reasoning_parser or ''}"
-    return ParserPlan(name=name, reasoning=reasoning, tools=tools)
+    tool_class = _lookup(tool_formats(), tool_parser, "tool-call") if tool_parser else None
+    reasoning_class = _lookup(reasoning_formats(), reasoning_parser, "reasoning") if reasoning_parser else None
+    unified = next((cls for cls in (tool_class, reasoning_class) if cls and issubclass(cls, UnifiedFormat)), None)
+    if unified is None:
+        return ParserPlan(
+            name=name,
+            reasoning=cast(ReasoningFormat, reasoning_class(vocabulary)) if reasoning_class else None,
+            tools=cast(ToolFormat, tool_class(vocabulary)) if tool_class else None,
+        )
+    if {tool_class, reasoning_class} - {None, unified}:
+        raise ParserConfigurationError(
+            f"--reasoning-parser {reasoning_parser} and --tool-call-parser {tool_parser} cannot be combined; "
+            f"{unified.names[0]!r} does both jobs itself: name it in both flags, or leave the other one out"
+        )
+    return ParserPlan(name=name, unified=unified(vocabulary, tools=bool(tool_parser), reasoning=bool(reasoning_parser)))
 
 
 def _lookup(known: Mapping[str, type[Format]], name: str, kind: str) -> type[Format]:

@@ -86,8 +86,8 @@ def _add_arguments(calls: list[CallDelta], index: int, text: str, *, merge: bool
 def append_finish(delta: Delta, finish: Delta, *, merge: bool) -> None:
     """Adds what the end of output released to the last chunk's delta.
 
-    Arguments of the call that the chunk itself mentioned last go into its entry where `merge`, else stand in an entry of
-    their own, as vLLM sends them (engine 1.3.7).
+    Arguments of the call that the chunk itself mentioned last go into its entry where `merge`, else stand in an entry
+    of their own, as vLLM sends them (engine 1.3.7).
     """
     if finish.reasoning is not None:
         delta.reasoning = (delta.reasoning or "") + finish.reasoning
@@ -112,7 +112,7 @@ def collect(events: Iterable[Event]) -> tuple[str | None, Outcome]:
             case Reasoning(text):
                 reasoning = (reasoning or "") + text
             case ReasoningRetracted():
-                reasoning = None
+                reasoning = ""
             case Content(text):
                 content.append(text)
             case CallStart(index, name, call_id):

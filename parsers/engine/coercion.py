@@ -19,7 +19,10 @@ _NOT_JSON = object()
 
 
 def types_of(schema: object) -> frozenset[str]:
-    """The JSON types a schema allows: its `type`, its enum's members, its alternatives; {"string"} where it names none."""
+    """The JSON types a schema allows.
+
+    Its `type`, its enum's members, its alternatives; {"string"} where it names none.
+    """
     return frozenset(_ALIASES.get(kind.lower(), kind.lower()) for kind in _named_types(schema))
 
 
@@ -79,7 +82,10 @@ def coerce_text(text: str, schema: object) -> Any:
 
 
 def coerce_value(value: Any, schema: object) -> Any:
-    """A JSON value typed by `schema`: strings as text, objects and arrays member by member, scalars by their JSON text."""
+    """A JSON value typed by `schema`.
+
+    Strings as text, objects and arrays member by member, scalars by their JSON text.
+    """
     if isinstance(value, str):
         return coerce_text(value, schema)
     if isinstance(value, dict):
@@ -103,7 +109,10 @@ def coerce_members(value: dict[str, Any], schema: object) -> dict[str, Any]:
 
 
 def coerce_arguments(text: str, schema: Mapping[str, Any] | None) -> str:
-    """Argument text with its values typed; unchanged, white space and all, where nothing needs to change or it is no object."""
+    """Argument text with its values typed.
+
+    Unchanged, white space and all, where nothing needs to change or it is no object.
+    """
     if not schema or not schema.get("properties"):
         return text
     try:

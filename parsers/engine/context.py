@@ -50,10 +50,13 @@ class RequestContext:
 
     @property
     def keeps_calls(self) -> bool:
-        """Whether calls appear in the answer at all (protocol 8.6)."""
-        if self.tool_choice == "auto":
+        """Whether calls appear in the answer at all (protocol 8.6).
+
+        An explicit null asks for nothing else than "auto".
+        """
+        if self.tool_choice == "auto" or self.tool_choice is None:
             return bool(self.tools)
-        return self.tool_choice == "required" or isinstance(self.tool_choice, NamedToolChoice)
+        return self.forces_call
 
     @property
     def forces_call(self) -> bool:

@@ -64,9 +64,9 @@ class CallArguments:
 class CallEnd:
     """Call `index` is closed. Nothing is sent for it; one-shot answers read it.
 
-    `arguments` replaces the pieces sent before, where only the whole text allows the right answer; `kept` keeps their first
-    so many code points and adds `tail` (a cut parameter is left out). `malformed` says that the text between the markers was
-    no call, so an answer that was not sent yet may drop it.
+    `arguments` replaces the pieces sent before, where only the whole text allows the right answer; `kept` keeps their
+    first so many code points and adds `tail` (a cut parameter is left out). `malformed` says that the text between the
+    markers was no call, so an answer that was not sent yet may drop it.
     """
 
     index: int
@@ -83,7 +83,10 @@ class Malformed:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningRetracted:
-    """The reasoning so far was no reasoning. What was sent stays sent; one-shot answers drop it."""
+    """Reasoning begins here, be it empty; what came before was none.
+
+    What was sent stays sent; one-shot answers drop it.
+    """
 
 
 Event = Reasoning | Content | CallStart | CallArguments | CallEnd | Malformed | ReasoningRetracted

@@ -41,8 +41,8 @@ class Transition:
 class ArgumentWriter(Protocol):
     """Turns the raw argument text of one call into JSON text, piece by piece.
 
-    `kept` and `tail` describe the final arguments once `finish` was called: the first `kept` code points of all that was
-    written, then `tail`; `kept` None means all. `blank` says that no visible raw text came.
+    `kept` and `tail` describe the final arguments once `finish` was called: the first `kept` code points of all that
+    was written, then `tail`; `kept` None means all. `blank` says that no visible raw text came.
     """
 
     kept: int | None
@@ -71,10 +71,10 @@ class Grammar:
 
     `markers`: terminal -> spellings; `id_markers`: those recognised by token ID where the tokenizer has the token.
     `writer` makes an argument writer from the called function's parameters schema (None: unknown function).
-    `boundaries`: tokens that begin or end a turn, where the search for an earlier end of reasoning stops.
-    `preserved`: declared special tokens that are not dropped. `strips_reasoning`: white space at the end of reasoning is dropped.
-    `strips_content`: white space around content is dropped where there are calls (one-shot), and blank content is not sent.
-    `validates_names`: calls of functions that the request does not offer are no calls.
+    `boundaries`: tokens that begin or end a turn, where the search for an earlier end of reasoning stops. `preserved`:
+    declared special tokens that are not dropped. `strips_reasoning`: white space at the end of reasoning is dropped.
+    `strips_content`: white space around content is dropped where there are calls (one-shot), and blank content is not
+    sent. `validates_names`: calls of functions that the request does not offer are no calls.
     """
 
     markers: Mapping[str, tuple[str, ...]]

@@ -1,8 +1,8 @@
 """Rewrites one JSON value, as it arrives, into the text that parsing and dumping the whole value would give.
 
-Text already in that style (`", "` and `": "`, minimal escapes) passes through unchanged and at once, so streaming it costs no
-delay; other white space and escapes are rewritten. What cannot be known early is sent as the model wrote it: `1.5e3` is not
-turned into `1500.0` once `1.5` is out.
+Text already in that style (`", "` and `": "`, minimal escapes) passes through unchanged and at once, so streaming it
+costs no delay; other white space and escapes are rewritten. What cannot be known early is sent as the model wrote it:
+`1.5e3` is not turned into `1500.0` once `1.5` is out.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ class JsonStream:
         return self.state.mode == "done"
 
     def feed(self, text: str) -> tuple[str, int]:
-        """(rewritten text, how many code points of `text` belong to the value). Stops behind the value or at an error."""
+        """(rewritten text, how many code points of `text` belong to the value).
+
+        Stops behind the value or at an error.
+        """
         out: list[str] = []
         position = 0
         state = self.state
@@ -221,9 +224,8 @@ class JsonStream:
                 return 0
             return 0 if self._close_scalar(out) else -1
         state.held += run.group()
-        if state.mode == "word":
-            if not any(word.startswith(state.held) for word in _WORDS):
-                return -1
+        if state.mode == "word" and not any(word.startswith(state.held) for word in _WORDS):
+            return -1
         out.append(self._early(state))
         return run.end() - position
 

@@ -1,7 +1,7 @@
 """The marker machine: runs a grammar over segments. The only file that moves a grammar's state.
 
-A grammar serves twice: as reasoning stage, which knows thoughts and hands on the rest, and as tool stage, which finds the
-calls in it. What a stage remembers is small: the state, a held-back marker beginning, and the open call's writer.
+A grammar serves twice: as reasoning stage, which knows thoughts and hands on the rest, and as tool stage, which finds
+the calls in it. What a stage remembers is small: the state, a held-back marker beginning, and the open call's writer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ DROP = ""
 """The terminal of declared special tokens: deleted wherever they stand (engine 2.2)."""
 
 RELEASE_LIMIT = 2000
-"""Code points after a call's opening marker without a call, after which the text is taken for an answer about markers."""
+"""Code points after a call's opening marker without a call, after which the text is taken for an answer about markers.
+"""
 
 
 class Unit(NamedTuple):
@@ -199,10 +200,11 @@ class MachineReasoningStage(ReasoningStage):
 
 @dataclass(slots=True)
 class CallState:
-    """`held` is the beginning of a marker; `opener` the text since a call's opening marker, given back if no call follows.
+    """`held` is the beginning of a marker; `opener` the text since a call's opening marker, given back if no call
+    follows.
 
-    `blank` is white space before the first visible content; `visible` says that some was sent; `called` that a call was.
-    `name` and `pending` (arguments not sent yet) belong to the open call; `announced` says that its name was sent.
+    `blank` is white space before the first visible content; `visible` says that some was sent; `called` that a call
+    was. `name` and `pending` (arguments not sent yet) belong to the open call; `announced` says that its name was sent.
     """
 
     state: str = State.CONTENT
@@ -378,7 +380,9 @@ class MachineToolStage(ToolStage):
             self._give_back(events)
 
     def _give_back(self, events: list[Event], *, cut: bool = False) -> None:
-        """The text since the opening marker is content after all, unless it is only markers and white space, or a cut one."""
+        """The text since the opening marker is content after all, unless it is only markers and white space, or a cut
+        one.
+        """
         state = self.state
         text, state.opener = state.opener, ""
         bare = text

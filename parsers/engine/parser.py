@@ -1,7 +1,7 @@
 """One answer from token IDs to deltas or a message: scanner, reasoning stage, tool stage, and the rules around them.
 
-The order of the steps is vLLM's (engine part 1), except that a token's place in the text is known exactly, so that what a
-chunk means never depends on which tokens share it.
+The order of the steps is vLLM's (engine part 1), except that a token's place in the text is known exactly, so that what
+a chunk means never depends on which tokens share it.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class OutputParser:
         behind = self._reasoning is not None and not self._reasoning.ended
         if tools is None:
             return PassThrough(sends_empty=True, behind_reasoning=behind)
-        if choice == "none" and not self._engine_based:
+        if not self._engine_based and (choice == "none" or not (self._context.tools or self._context.forces_call)):
             return PassThrough(sends_empty=False, behind_reasoning=behind)
         if tools.guided_choice and isinstance(choice, NamedToolChoice):
             self._settle = NamedArguments.settle

@@ -22,7 +22,10 @@ class EnteredState:
 
 
 class PassThrough(ToolStage):
-    """Everything is content. Without a tool parser even an empty chunk is (engine 1.3.5), except the one that ends reasoning."""
+    """Everything is content.
+
+    Without a tool parser even an empty chunk is (engine 1.3.5), except the one that ends reasoning.
+    """
 
     State: ClassVar[type] = EnteredState
 
@@ -41,7 +44,10 @@ class PassThrough(ToolStage):
 
 
 class NamedArguments(ToolStage):
-    """A named choice with a format that expects plain JSON: everything is the arguments of one call (engine 1.2.3c, 1.4)."""
+    """A named choice with a format that expects plain JSON.
+
+    Everything is the arguments of one call (engine 1.2.3c, 1.4).
+    """
 
     State: ClassVar[type] = EnteredState
 
@@ -69,8 +75,8 @@ class NamedArguments(ToolStage):
 class RequiredState:
     """Position in `[{"name": ..., "parameters": ...}, ...]`.
 
-    `scan` reads the whole array for its shape; `depth` counts its brackets. Of the open element: `key` the member being read,
-    `text` its key or name so far, `name`, `waiting` arguments that precede the name, and `value` the writer of the parameters.
+    `place` is what may come next. Of the open element: `key` is the member being read, `text` its key or name so far,
+    `waiting` parameters that precede the name, and `value` the rewriter of the member's value.
     """
 
     place: str = "start"
@@ -93,7 +99,8 @@ class RequiredCalls(ToolStage):
     State: ClassVar[type] = RequiredState
 
     def feed(self, segments: Sequence[Segment]) -> list[Event]:
-        text, position, events = text_of(segments), 0, []
+        text, position = text_of(segments), 0
+        events: list[Event] = []
         while position < len(text) and self.state.place != "stop":
             position += self._step(text, position, events)
         return events
@@ -153,7 +160,7 @@ class RequiredCalls(ToolStage):
             state.place = "stop"
         elif stream.done:
             self._close_value(events)
-        return max(used, 0 if stream.done else 1) if not used else used
+        return used if used else max(used, 0 if stream.done else 1)
 
     def _close_value(self, events: list[Event]) -> None:
         state = self.state
@@ -198,7 +205,7 @@ class RequiredCalls(ToolStage):
             elements = json.loads(outcome.raw)
         except ValueError:
             return
-        calls = []
+        calls: list[FoundCall] = []
         for element in elements if isinstance(elements, list) else [None]:
             if not isinstance(element, dict) or not isinstance(element.get("name"), str):
                 return

@@ -10,8 +10,9 @@ from .events import Segment, Text, Token
 def scan(token_ids: Sequence[int], texts: Sequence[str], marks: Mapping[int, str]) -> list[Segment]:
     """Segments of one chunk.
 
-    `texts[i]` is what the detokenizer released for `token_ids[i]`; `marks` maps the wanted IDs to their spelling. Text that
-    was held back before a marked token (an incomplete character) precedes it. Adjacent text is joined; no empty Text.
+    `texts[i]` is what the detokenizer released for `token_ids[i]`; `marks` maps the wanted IDs to their spelling. Text
+    that was held back before a marked token (an incomplete character) precedes it. Adjacent text is joined; no empty
+    Text.
     """
     if marks.keys().isdisjoint(token_ids):
         text = "".join(texts)

@@ -1,7 +1,8 @@
 """What a format implements: stages that turn segments into events, and the per-model objects that open them.
 
-A format is built once per model (it may read the vocabulary and refuse it) and opens one stage per stream. All that a stage
-must remember lives in its `state`, a dataclass of plain values, so that any chunk boundary is a place to stop and go on.
+A format is built once per model (it may read the vocabulary and refuse it) and opens one stage per stream. All that a
+stage must remember lives in its `state`, a dataclass of plain values, so that any chunk boundary is a place to stop and
+go on.
 """
 
 from __future__ import annotations
@@ -91,8 +92,8 @@ class FoundCall:
 class Outcome:
     """The events of a whole output, summed up, before a format's one-shot rules.
 
-    `raw` is the text that went into the tool stage; `malformed` that some markup in it was no call; `called` that the format
-    counts the text as calls, so that its content is used even if no call is left.
+    `raw` is the text that went into the tool stage; `malformed` that some markup in it was no call; `called` that the
+    format counts the text as calls, so that its content is used even if no call is left.
     """
 
     content: str | None = None
@@ -106,7 +107,8 @@ class Format:
     """Base of the per-model objects.
 
     `names` are the names it is registered under; `marks` the token IDs its stages want to see, with their spelling;
-    `engine_based` whether vLLM builds it on its marker machine, which decides what an answer without calls shows (engine 1.2).
+    `engine_based` whether vLLM builds it on its marker machine, which decides what an answer without calls shows
+    (engine 1.2).
     """
 
     names: ClassVar[tuple[str, ...]] = ()
@@ -116,6 +118,16 @@ class Format:
         """Raises ParserConfigurationError if the tokenizer lacks what the format needs."""
         self.vocabulary = vocabulary
         self.marks: Mapping[int, str] = {}
+
+    @classmethod
+    def tool_names(cls) -> tuple[str, ...]:
+        """The names it has as a tool parser."""
+        return cls.names
+
+    @classmethod
+    def reasoning_names(cls) -> tuple[str, ...]:
+        """The names it has as a reasoning parser."""
+        return cls.names
 
 
 class ReasoningFormat(Format):
@@ -132,8 +144,8 @@ class ReasoningFormat(Format):
 class ToolFormat(Format):
     """A tool parser.
 
-    `guided_choice`: for "required" and named choices the model is expected to write plain JSON instead of the format (engine
-    1.5). `merges_entries`: name and arguments of one chunk travel in one tool-call entry.
+    `guided_choice`: for "required" and named choices the model is expected to write plain JSON instead of the format
+    (engine 1.5). `merges_entries`: name and arguments of one chunk travel in one tool-call entry.
     """
 
     guided_choice: ClassVar[bool] = False
@@ -154,7 +166,10 @@ class ToolFormat(Format):
 
 
 class UnifiedFormat(Format):
-    """A format whose reasoning and tool parsers are one machine; `tools` and `reasoning` say which of them is configured."""
+    """A format whose reasoning and tool parsers are one machine.
+
+    `tools` and `reasoning` say which of them is configured.
+    """
 
     merges_entries: ClassVar[bool] = False
 

@@ -18,10 +18,7 @@ def _fields(cls: type) -> tuple[tuple[str, Any, type | None, bool], ...]:
     hints = get_type_hints(cls)
     rows = []
     for field in dataclasses.fields(cls):
-        if field.default_factory is not dataclasses.MISSING:
-            default = field.default_factory()
-        else:
-            default = field.default
+        default = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
         nested, many = _nested(hints[field.name])
         rows.append((field.name, default, nested, many))
     return tuple(rows)

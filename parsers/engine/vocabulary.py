@@ -11,7 +11,10 @@ class Vocabulary(Protocol):
 
     @property
     def special_tokens(self) -> Mapping[int, str]:
-        """ID -> text of the *declared* special tokens (bos, eos, ..., additional): transformers' `all_special_tokens`."""
+        """ID -> text of the *declared* special tokens (bos, eos, ..., additional).
+
+        Transformers' `all_special_tokens`.
+        """
 
     @property
     def model_type(self) -> str:

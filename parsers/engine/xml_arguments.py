@@ -7,8 +7,8 @@
     3
     </parameter>            ->  {"city": "Paris", "days": 3}
 
-A string parameter is sent while it arrives; one of another type when it is complete and the next one begins, since its text
-must be typed by the schema first.
+A string parameter is sent while it arrives; one of another type when it is complete and the next one begins, since its
+text must be typed by the schema first.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _BEGINNING = re.compile(rf"<{_SPACE}(?:/{_SPACE})?([a-z]*)({_SPACE})\Z")
 class XmlParametersState:
     """`place`: "outside", in a "key" or in a "value". `held` is text that may be the beginning of a tag.
 
-    `value` collects a parameter that is not sent while it arrives; `owed` closes the one that came before, and goes out with
-    the next key. `sent` counts what was written, `settled` what of it belongs to closed parameters.
+    `value` collects a parameter that is not sent while it arrives; `owed` closes the one that came before, and goes out
+    with the next key. `sent` counts what was written, `settled` what of it belongs to closed parameters.
     """
 
     place: str = "outside"
@@ -137,11 +137,9 @@ class XmlParameters:
             self._close_value(out)
             return closer.end()
         rest = text[tag:]
-        beginning = _BEGINNING.match(rest)
-        if beginning and "parameter".startswith(beginning.group(1)):
-            if not beginning.group(2) or beginning.group(1) in ("", "parameter"):
-                state.held = rest
-                return len(text)
+        if _begins_tag(rest):
+            state.held = rest
+            return len(text)
         self._plain("<", out)
         return tag + 1
 
@@ -207,3 +205,12 @@ class XmlParameters:
     def _typed(self, key: str, value: str) -> Any:
         schema = self._properties.get(key) if self._properties is not None else None
         return coerce_text(value, schema) if isinstance(schema, Mapping) else value
+
+
+def _begins_tag(text: str) -> bool:
+    """Whether `text`, which starts with `<`, may still become a parameter tag."""
+    beginning = _BEGINNING.match(text)
+    if beginning is None:
+        return False
+    word, space = beginning.groups()
+    return "parameter".startswith(word) and (not space or word in ("", "parameter"))
