@@ -1,8 +1,8 @@
 """The cases where this service's answer is not vLLM's on purpose, each with its reason and the answer given instead.
 
-divergences.json is a list of `{"case", "rule", "why", "answer"}`; optional: "suite" and "profile" where the case ID alone is
-ambiguous, and "streams" (names of groupings) to narrow an entry of a stream rule. `answer` is an answer (reasoning,
-content, tool_calls, finish_reason), for an HTTP case the list of `{"status", "body"}`, null = as recorded.
+divergences.json is a list of `{"case", "rule", "why", "answer"}`; optional: "suite" and "profile" where the case ID
+alone is ambiguous, and "streams" (names of groupings) to narrow an entry of a stream rule. `answer` is an answer
+(reasoning, content, tool_calls, finish_reason), for an HTTP case the list of `{"status", "body"}`, null = as recorded.
 """
 
 import json

@@ -57,7 +57,7 @@ def right_answer(value: Mapping[str, Any]) -> RightAnswer:
 
 
 def _accepts_text(right: str | None, text: str | None) -> bool:
-    """A remark in parentheses accepts any text; `"x" or null` accepts both; `the prose, or null` text without markup."""
+    """A remark in parentheses accepts any text; `"x" or null` accepts both; `the prose ...` text without markup."""
     text = (text or "").strip()
     if right is None:
         return not text
@@ -66,8 +66,8 @@ def _accepts_text(right: str | None, text: str | None) -> bool:
     quoted = _QUOTED_OR_NULL.fullmatch(right)
     if quoted:
         return text in ("", quoted["text"].strip())
-    if right == "the prose, or null":
-        return not _MARKUP.search(text)
+    if right.startswith("the prose"):
+        return not _MARKUP.search(text) and (bool(text) or right.endswith("or null"))
     return text == right.strip()
 
 

@@ -79,7 +79,7 @@ class Exceptions:
         return right if right and right.is_answer and getattr(right, f"vllm_{mode}") == "wrong" else None
 
 
-def judge(case: Case, ours: Observed, *, exceptions: Exceptions = Exceptions()) -> Iterator[Verdict]:  # noqa: B008
+def judge(case: Case, ours: Observed, *, exceptions: Exceptions = Exceptions()) -> Iterator[Verdict]:
     """All verdicts on a parser case."""
     yield _judge_message(case, ours, exceptions)
     for name, recorded in case.streams.items():

@@ -1,8 +1,7 @@
 """Runs suites: cases in slices, slices over processes, each slice with its profile's model being the one served.
 
 One-shot answers and HTTP exchanges go through the HTTP application (or to the server at a URL), and so do the recorded
-streams. The many groupings of the self rule drive the parser core alone, where that is what answers streams; a server at a
-URL gets them over HTTP, a few per case.
+streams. The many groupings of the self rule drive the parser core alone; a server at a URL gets a few of them.
 """
 
 import multiprocessing
@@ -127,8 +126,8 @@ class Driver:
     def _with_selves(self, case: Case, ours: Observed) -> Observed:
         """The same with the groupings of the self rule, the recorded ones among them.
 
-        Recorded groupings that send the finish reason apart are left out where the output ends with a stop token: in its
-        own chunk it is not known as one, and becomes text.
+        Recorded groupings that send the finish reason apart are left out where the output ends with a stop token: in
+        its own chunk it is not known as one, and becomes text.
         """
         seed = crc32(case.id.encode())
         names = list(self_groupings(len(case.output_token_ids), every_split=self.options.every_split, seed=seed))

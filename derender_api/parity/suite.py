@@ -148,7 +148,7 @@ def read_case(line: bytes, *, suite: str) -> Case | HttpCase:
     """One line of cases.jsonl.gz."""
     value = orjson.loads(line)
     if "oneshot" not in value:
-        return HttpCase(suite, value["profile"], value["id"], tuple(_exchanges(value)))
+        return HttpCase(suite, value["profile"], value["id"], tuple(http_exchanges(value)))
     return Case(
         suite=suite,
         profile=value["profile"],
@@ -167,13 +167,17 @@ def read_case(line: bytes, *, suite: str) -> Case | HttpCase:
     )
 
 
-def _exchanges(value: dict[str, Any]) -> Iterator[Exchange]:
-    """The exchanges of an HTTP case. A `post` body that is text was sent as it is, without a content type."""
+def http_exchanges(value: dict[str, Any]) -> Iterator[Exchange]:
+    """The exchanges of an HTTP case; with `answers` null, of one that is yet to be answered (status 0).
+
+    A `post` body that is text was sent as it is, without a content type.
+    """
     requests = [
         ("POST", path, {} if isinstance(body, str) else JSON_TYPE, body) for path, body in value.get("post", ())
     ]
     requests += [tuple(each) for each in value.get("raw", ())]
-    for (method, path, headers, body), answer in zip(requests, value["answers"], strict=True):
+    answers = value["answers"] or [{"status": 0, "body": None}] * len(requests)
+    for (method, path, headers, body), answer in zip(requests, answers, strict=True):
         sent = b"" if body is None else body.encode("utf-8", "surrogatepass") if isinstance(body, str) else dumps(body)
         yield Exchange(method, path, headers or {}, sent, answer["status"], answer["body"])
 

