@@ -18,14 +18,21 @@ from parsers.engine.exceptions import ParserConfigurationError
 from parsers.engine.parser import ParserPlan
 from parsers.engine.stage import Format, ReasoningFormat, ToolFormat, UnifiedFormat
 from parsers.engine.vocabulary import Vocabulary
-from parsers.formats import deepseek_r1, qwen3
+from parsers.formats import deepseek_r1, mimo, qwen3, seed_oss, step3p5
 
 BUILT_IN: tuple[type[Format], ...] = (
     deepseek_r1.DeepSeekR1Reasoning,
     deepseek_r1.DeepSeekV3Reasoning,
     deepseek_r1.Holo2Reasoning,
+    mimo.MimoReasoning,
+    mimo.MimoTools,
     qwen3.Qwen3CoderTools,
     qwen3.Qwen3Reasoning,
+    seed_oss.SeedOssReasoning,
+    seed_oss.SeedOssTools,
+    step3p5.Step3p5Reasoning,
+    step3p5.Step3p5Tools,
+    step3p5.Step5Tools,
 )
 
 ENTRY_POINT_GROUP = "derender.formats"

@@ -18,14 +18,9 @@ The calls of this sample are read by `qwen3_coder`; both share the grammar below
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from parsers.engine.context import RequestContext
 from parsers.engine.grammar import Action, Grammar, State, Transition, table
-from parsers.engine.machine import MachineReasoningStage, MachineToolStage, MarkerMachine, prompt_ended, settle_machine
-from parsers.engine.stage import Outcome, ReasoningFormat, ReasoningStage, ToolFormat, ToolStage
-from parsers.engine.vocabulary import Vocabulary
 from parsers.engine.xml_arguments import XmlParameters
+from parsers.formats.base import MarkerReasoning, MarkerTools
 
 _START, _END, _ARG = Action.CALL_START, Action.CALL_END, Action.ARG
 
@@ -84,46 +79,15 @@ GRAMMAR = Grammar(
 )
 
 
-class Qwen3Reasoning(ReasoningFormat):
+class Qwen3Reasoning(MarkerReasoning):
     """`qwen3` (xml 13)."""
 
     names = ("qwen3",)
-    engine_based = True
     grammar = GRAMMAR
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        super().__init__(vocabulary)
-        self._machine = MarkerMachine(self.grammar, vocabulary)
-        self.marks = self._machine.marks
 
-    def open(self, context: RequestContext, prompt_token_ids: Sequence[int] | None) -> ReasoningStage | None:
-        if not context.template_flag("enable_thinking", default=True):
-            return None
-        ended = prompt_ended(
-            prompt_token_ids or (),
-            ends=self._machine.ids_of("end_think", "call"),
-            starts=self._machine.ids_of("think"),
-            boundaries=self._machine.boundaries,
-            default=False,
-        )
-        return MachineReasoningStage(self._machine, thinking=True, ended=ended)
-
-
-class Qwen3CoderTools(ToolFormat):
+class Qwen3CoderTools(MarkerTools):
     """`qwen3_coder`, alias `qwen3_xml` (xml 1)."""
 
     names = ("qwen3_coder", "qwen3_xml")
-    engine_based = True
-    merges_entries = True
     grammar = GRAMMAR
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        super().__init__(vocabulary)
-        self._machine = MarkerMachine(self.grammar, vocabulary)
-        self.marks = self._machine.marks
-
-    def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
-        return MachineToolStage(self._machine, context, with_reasoning=with_reasoning)
-
-    def settle(self, outcome: Outcome) -> None:
-        settle_machine(self.grammar, outcome)
