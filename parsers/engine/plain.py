@@ -16,9 +16,10 @@ from .stage import FoundCall, Outcome, ToolStage
 
 @dataclass(slots=True)
 class EnteredState:
-    """Whether the stage was stepped before."""
+    """`entered`: the stage was stepped before; `behind`: it began behind reasoning."""
 
     entered: bool = False
+    behind: bool = False
 
 
 class PassThrough(ToolStage):
@@ -32,11 +33,11 @@ class PassThrough(ToolStage):
     def __init__(self, *, sends_empty: bool, behind_reasoning: bool) -> None:
         super().__init__()
         self._sends_empty = sends_empty
-        self._behind_reasoning = behind_reasoning
+        self.state.behind = behind_reasoning
 
     def feed(self, segments: Sequence[Segment]) -> list[Event]:
         text = text_of(segments)
-        first = self._behind_reasoning and not self.state.entered
+        first = self.state.behind and not self.state.entered
         self.state.entered = True
         if text or (self._sends_empty and not first):
             return [Content(text)]

@@ -1,6 +1,8 @@
-"""Reasoning of DeepSeek-R1: thoughts, `</think>`, answer. The prompt usually ends with the opening tag.
+"""Reasoning of DeepSeek-R1 and its relatives: thoughts, `</think>`, answer. The prompt mostly ends with the opening tag.
 
-<think>The user greets me.</think>Hello!
+    <think>The user greets me.</think>Hello!
+
+`deepseek_v3` and `holo2` think or not as the request's template kwargs say; `deepseek_r1` and `step5` always.
 """
 
 from __future__ import annotations
@@ -10,20 +12,29 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from parsers.engine.context import RequestContext
-from parsers.engine.events import Event, Reasoning, ReasoningRetracted, Segment, Text
-from parsers.engine.exceptions import ParserConfigurationError
+from parsers.engine.events import Event, Reasoning, ReasoningRetracted, Segment, Token
+from parsers.engine.exceptions import ParserConfigurationError, UnsupportedRequestError
 from parsers.engine.stage import ReasoningFormat, ReasoningStage
 from parsers.engine.vocabulary import Vocabulary
 
 START, END = "<think>", "</think>"
+NO_TAGS = f"the tokenizer has no {START} and {END} tokens"
+_BLANKS = ("\n", "\n\n", "\n\n\n", " ", "  ", "\t", "\r\n")
 
 
 @dataclass(slots=True)
 class ThinkState:
-    """`opened`: the opening tag was seen; `ended`: the closing one was, or the prompt held it."""
+    """`opened`: the opening tag was seen; `ended`: the closing one was, or the prompt held it.
+
+    `spoke`: some reasoning was sent, `thought`: it was not blank; `reopens`: the prompt closed reasoning and the output
+    so far is blank, so that an opening tag still begins it.
+    """
 
     opened: bool = False
     ended: bool = False
+    spoke: bool = False
+    thought: bool = False
+    reopens: bool = False
 
 
 class ThinkStage(ReasoningStage):
@@ -41,45 +52,118 @@ class ThinkStage(ReasoningStage):
         return self.state.ended
 
     def feed(self, segments: Sequence[Segment]) -> list[Event | Segment]:
-        state = self.state
-        if state.ended:
+        if self.state.reopens:
+            return self._reopened(segments)
+        if self.state.ended:
             return list(segments)
-        if not segments:
-            return [Reasoning("")]
+        return self._thoughts(segments)
+
+    def _reopened(self, segments: Sequence[Segment]) -> list[Event | Segment]:
+        """A model that thinks although the prompt closed its thoughts begins with the opening tag."""
+        for position, segment in enumerate(segments):
+            if self._is(segment, self._start_id):
+                self.state.reopens = self.state.ended = False
+                return list(segments[:position]) + self._thoughts(segments[position:])
+            if segment.text.strip():
+                self.state.reopens = False
+                break
+        return list(segments)
+
+    def _thoughts(self, segments: Sequence[Segment]) -> list[Event | Segment]:
+        """A tag alone sends nothing, any other chunk some reasoning, be it "" (deepseek_kimi_harmony 6)."""
         out: list[Event | Segment] = []
         for position, segment in enumerate(segments):
-            if isinstance(segment, Text):
-                out.append(Reasoning(segment.text))
-            elif segment.token_id == self._end_id:
-                state.ended = True
-                return out + list(segments[position + 1 :])
-            elif segment.token_id == self._start_id and not state.opened:
-                state.opened = True
-                out.append(ReasoningRetracted())
+            if self._is(segment, self._end_id):
+                return out + self._ended(alone=len(segments) == 1) + list(segments[position + 1 :])
+            if self._is(segment, self._start_id) and not self.state.opened:
+                out += self._opened()
             else:
+                self.state.spoke = True
+                self.state.thought = self.state.thought or bool(segment.text.strip())
                 out.append(Reasoning(segment.text))
-        return out
+        return out or [Reasoning("")]
+
+    def _opened(self) -> list[Event | Segment]:
+        """Blank text before the opening tag is no reasoning; other text is, since it may have been sent."""
+        self.state.opened = True
+        return [] if self.state.thought else [ReasoningRetracted()]
+
+    def _ended(self, *, alone: bool) -> list[Event | Segment]:
+        self.state.ended = True
+        events: list[Event | Segment] = [] if self.state.spoke else [ReasoningRetracted()]
+        return events if alone else [*events, Reasoning("")]
+
+    @staticmethod
+    def _is(segment: Segment, token_id: int) -> bool:
+        return isinstance(segment, Token) and segment.token_id == token_id
 
 
-def last_of(token_ids: Sequence[int], wanted: Sequence[int]) -> int | None:
-    """The last ID of `token_ids` that is in `wanted`."""
-    return next((token_id for token_id in reversed(token_ids) if token_id in wanted), None)
+class ThinkFormat(ReasoningFormat):
+    """Base of the family.
 
+    `needs_tags`: a tokenizer without the tags is refused at start, else only a request that thinks is. `obeys_prompt`: an
+    end token at the end of the prompt means that the answer has begun.
+    """
 
-class DeepSeekR1Reasoning(ReasoningFormat):
-    """`deepseek_r1` (deepseek_kimi_harmony 6)."""
-
-    names = ("deepseek_r1",)
+    needs_tags: ClassVar[bool] = True
+    obeys_prompt: ClassVar[bool] = True
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary)
         start_id, end_id = vocabulary.token_id(START), vocabulary.token_id(END)
-        if start_id is None or end_id is None:
-            raise ParserConfigurationError(f"the tokenizer has no {START} and {END} tokens")
-        self._start_id, self._end_id = start_id, end_id
-        self.marks = {start_id: START, end_id: END}
+        self._tags = (start_id, end_id) if start_id is not None and end_id is not None else None
+        if self.needs_tags and self._tags is None:
+            raise ParserConfigurationError(NO_TAGS)
+        self.marks = dict(zip(self._tags, (START, END), strict=True)) if self._tags else {}
+        self._blank_ids = {token_id for blank in _BLANKS for token_id in vocabulary.encode(blank)}
 
-    def open(self, context: RequestContext, prompt_token_ids: Sequence[int] | None) -> ReasoningStage:
-        stage = ThinkStage(self._start_id, self._end_id)
-        stage.state.ended = last_of(prompt_token_ids or (), (self._start_id, self._end_id)) == self._end_id
+    def thinks(self, context: RequestContext) -> bool:
+        """Whether this request's output holds reasoning at all."""
+        return True
+
+    def open(self, context: RequestContext, prompt_token_ids: Sequence[int] | None) -> ReasoningStage | None:
+        if not self.thinks(context):
+            return None
+        if self._tags is None:
+            raise UnsupportedRequestError(NO_TAGS)
+        stage = ThinkStage(*self._tags)
+        if self.obeys_prompt and self._closed(prompt_token_ids or (), self._tags, context):
+            stage.state.ended = stage.state.reopens = True
         return stage
+
+    def _closed(self, prompt: Sequence[int], tags: tuple[int, int], context: RequestContext) -> bool:
+        """Whether the prompt closed reasoning for this turn: an end token is its last that is not blank.
+
+        An end token with text behind it belongs to an earlier turn, unless the last message is being continued.
+        """
+        if context.template_kwargs.get("continue_final_message"):
+            last = (token_id for token_id in reversed(prompt) if token_id in tags)
+        else:
+            last = (token_id for token_id in reversed(prompt) if token_id not in self._blank_ids)
+        return next(last, None) == tags[1]
+
+
+class DeepSeekR1Reasoning(ThinkFormat):
+    """`deepseek_r1` and `step5` (deepseek_kimi_harmony 6, xml 14): the template kwargs change nothing."""
+
+    names = ("deepseek_r1", "step5")
+
+
+class DeepSeekV3Reasoning(ThinkFormat):
+    """`deepseek_v3`: thinks if the template kwargs say so."""
+
+    names = ("deepseek_v3",)
+    needs_tags = False
+
+    def thinks(self, context: RequestContext) -> bool:
+        return context.template_flag("thinking", "enable_thinking", default=False)
+
+
+class Holo2Reasoning(ThinkFormat):
+    """`holo2`: thinks unless the template kwargs say otherwise; they alone decide, not the prompt."""
+
+    names = ("holo2",)
+    obeys_prompt = False
+
+    def thinks(self, context: RequestContext) -> bool:
+        return context.template_flag("thinking", "enable_thinking", default=True)
