@@ -70,8 +70,9 @@ class BodyLimitMiddleware:
             if not length.isascii() or not length.isdigit():
                 return error_response(status=400, type="BadRequestError", message="Content-Length is not a number")
             return self._too_large(limit) if int(length) > limit else self.get_response(request)
-        if "chunked" in request.META.get("HTTP_TRANSFER_ENCODING", "").lower():
-            body = request.META["wsgi.input"].read(limit + 1)
+        stream = request.META.get("wsgi.input")
+        if stream is not None and "chunked" in request.META.get("HTTP_TRANSFER_ENCODING", "").lower():
+            body = stream.read(limit + 1)
             if len(body) > limit:
                 return self._too_large(limit)
             request.META["CONTENT_LENGTH"] = str(len(body))

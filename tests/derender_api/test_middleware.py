@@ -1,0 +1,163 @@
+"""The API key, the limit of the body, the count of requests in flight."""
+
+from io import BytesIO
+
+import pytest
+from django.core.handlers.wsgi import WSGIRequest
+from django.http import HttpRequest, HttpResponse
+from django.test import Client
+
+from derender_api.load import RequestsInFlight, requests_in_flight
+from derender_api.middleware import ApiKeyMiddleware, BodyLimitMiddleware, LoadMiddleware
+
+UNAUTHORIZED = {"error": {"message": "Unauthorized", "type": "AuthenticationError", "param": None, "code": 401}}
+
+
+@pytest.fixture
+def api_key(settings: object) -> str:
+    """Demand a key."""
+    settings.DERENDER = {**settings.DERENDER, "API_KEY": "sesame-ключ"}  # type: ignore[attr-defined]
+    return "sesame-ключ"
+
+
+def wsgi_request(body: bytes, **environ: str) -> WSGIRequest:
+    """A request as a WSGI server hands it over."""
+    return WSGIRequest(
+        {"REQUEST_METHOD": "POST", "PATH_INFO": "/x", "SERVER_NAME": "s", "SERVER_PORT": "80", "wsgi.input": BytesIO(body)}
+        | environ
+    )
+
+
+def echo(request: HttpRequest) -> HttpResponse:
+    """A view that answers with the body it got."""
+    return HttpResponse(request.body)
+
+
+class TestApiKey:
+    """Paths below /v1 need the key, in the OpenAI error shape."""
+
+    @pytest.mark.parametrize("path", ["/v1/models", "/v1/nope", "/v2/x", "/inference/v1/generate", "/cohere/v2"])
+    @pytest.mark.parametrize(
+        "header", [None, "", "Bearer", "Bearer wrong", "Basic sesame-ключ", "sesame-ключ", "Bearer sesame-ключ1", "Bearer \xff"]
+    )
+    def test_refuses(self, client: Client, api_key: str, path: str, header: str | None) -> None:
+        extra = {} if header is None else {"HTTP_AUTHORIZATION": header}
+
+        answer = client.get(path, **extra)
+
+        assert (answer.status_code, answer.json()) == (401, UNAUTHORIZED)
+        assert answer["WWW-Authenticate"] == "Bearer"
+
+    @pytest.mark.parametrize("scheme", ["Bearer", "bearer"])
+    def test_lets_the_key_pass(self, client: Client, api_key: str, scheme: str) -> None:
+        # A WSGI server hands the header's bytes over as Latin-1.
+        header = f"{scheme} {api_key}".encode().decode("latin-1")
+
+        assert client.get("/v1/nope", HTTP_AUTHORIZATION=header).status_code == 404
+
+    @pytest.mark.parametrize("path", ["/health", "/ping", "/version", "/load"])
+    def test_leaves_the_rest_open(self, client: Client, api_key: str, path: str) -> None:
+        assert client.get(path).status_code == 200
+
+    def test_exempts_options(self, client: Client, api_key: str) -> None:
+        assert client.options("/v1/models").status_code == 405
+
+    def test_is_off_without_a_key(self, client: Client) -> None:
+        assert client.get("/v1/nope").status_code == 404
+
+    def test_compares_in_constant_time(self, api_key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        seen = []
+        monkeypatch.setattr("derender_api.middleware.compare_digest", lambda a, b: seen.append((a, b)) or True)
+        request = wsgi_request(b"", PATH_INFO="/v1/models", HTTP_AUTHORIZATION="Bearer guess")
+
+        ApiKeyMiddleware(echo)(request)
+
+        assert seen == [(b"guess", api_key.encode())]
+
+
+class TestBodyLimit:
+    """Bodies above the limit are 413; those without a length are read nevertheless."""
+
+    @pytest.fixture(autouse=True)
+    def _limit(self, settings: object) -> None:
+        settings.DERENDER = {**settings.DERENDER, "MAX_BODY_BYTES": 10}  # type: ignore[attr-defined]
+
+    @pytest.mark.parametrize("size", [0, 9, 10])
+    def test_passes_bodies_within_the_limit(self, size: int) -> None:
+        request = wsgi_request(b"x" * size, CONTENT_LENGTH=str(size))
+
+        assert BodyLimitMiddleware(echo)(request).content == b"x" * size
+
+    def test_refuses_larger_ones_in_the_error_shape(self, client: Client) -> None:
+        answer = client.post("/ping", data=b"x" * 11, content_type="application/json")
+
+        assert answer.status_code == 413
+        assert answer.json() == {
+            "error": {
+                "message": "The request body exceeds the limit of 10 bytes.",
+                "type": "RequestEntityTooLargeError",
+                "param": None,
+                "code": 413,
+            }
+        }
+
+    @pytest.mark.parametrize("length", ["ten", "-1", "1.5", "\u0663"])
+    def test_refuses_a_length_that_is_no_number(self, length: str) -> None:
+        assert BodyLimitMiddleware(echo)(wsgi_request(b"", CONTENT_LENGTH=length)).status_code == 400
+
+    def test_reads_a_chunked_body(self) -> None:
+        request = wsgi_request(b"0123456789", HTTP_TRANSFER_ENCODING="chunked")
+
+        assert BodyLimitMiddleware(echo)(request).content == b"0123456789"
+
+    def test_refuses_a_larger_chunked_body_without_reading_on(self) -> None:
+        request = wsgi_request(b"0123456789abcdef", HTTP_TRANSFER_ENCODING="chunked")
+
+        assert BodyLimitMiddleware(echo)(request).status_code == 413
+        assert request.META["wsgi.input"].read() == b"bcdef"
+
+    def test_a_prompt_of_five_megabytes_passes_the_default(self, client: Client, settings: object) -> None:
+        settings.DERENDER = {}  # type: ignore[attr-defined]
+
+        assert client.post("/ping", data=b" " * 5_000_000, content_type="application/json").status_code == 200
+
+
+class TestLoad:
+    """GET /load counts what is being answered."""
+
+    def test_counts_requests_below_v1(self) -> None:
+        seen = []
+        middleware = LoadMiddleware(lambda request: seen.append(requests_in_flight.total()) or HttpResponse())
+
+        middleware(wsgi_request(b"", PATH_INFO="/v1/models"))
+        middleware(wsgi_request(b"", PATH_INFO="/health"))
+
+        assert seen == [1, 0]
+        assert requests_in_flight.total() == 0
+
+    def test_counts_down_after_a_failure(self) -> None:
+        def fail(request: HttpRequest) -> HttpResponse:
+            raise RuntimeError
+
+        with pytest.raises(RuntimeError):
+            LoadMiddleware(fail)(wsgi_request(b"", PATH_INFO="/v1/models"))
+
+        assert requests_in_flight.total() == 0
+
+    def test_sums_over_forked_workers_and_forgets_the_dead(self) -> None:
+        import os
+
+        counter = RequestsInFlight()
+        ready, done = os.pipe(), os.pipe()
+        with counter.counted():
+            pid = os.fork()
+            if pid == 0:
+                with counter.counted(), counter.counted():
+                    os.write(ready[1], b".")
+                    os.read(done[0], 1)
+                    os._exit(1)
+            os.read(ready[0], 1)
+            assert counter.total() == 3
+            os.write(done[1], b".")
+            os.waitpid(pid, 0)
+            assert counter.total() == 1
