@@ -40,12 +40,12 @@ ENTRY_POINT_GROUP = "derender.formats"
 
 @cache
 def formats() -> tuple[type[Format], ...]:
-    """Every format class: built in, from entry points, and from the dotted paths in `settings.DERENDER["formats"]`.
+    """Every format class: built in, from entry points, and from the dotted paths in `settings.DERENDER["FORMATS"]`.
 
     Raises ParserConfigurationError if one cannot be imported or is no format.
     """
     declared = [_plugin(point.value, point.load) for point in entry_points(group=ENTRY_POINT_GROUP)]
-    paths: Any = settings.DERENDER.get("formats", ()) if settings.configured else ()
+    paths: Any = settings.DERENDER.get("FORMATS", ()) if settings.configured else ()
     return BUILT_IN + tuple(declared) + tuple(_plugin(path, partial(_import, path)) for path in paths)
 
 
