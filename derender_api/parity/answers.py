@@ -3,6 +3,7 @@
 A one-shot message and the sum of a stream's deltas become the same kind of value, so that they can be compared.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -72,3 +73,12 @@ def fold(chunks: Sequence[Any]) -> Answer | None:
         finish_reason = finish or finish_reason
     joined = tuple(("".join(names), "".join(arguments)) for _, (names, arguments) in sorted(calls.items()))
     return Answer("".join(reasoning), "".join(content), joined, finish_reason)
+
+
+def is_json(text: str) -> bool:
+    """Whether `text` is a whole JSON value."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True

@@ -93,6 +93,12 @@ class RunResult:
         return sum(len(profile.failing) for profile in self.profiles)
 
     @property
+    def broken(self) -> bool:
+        """Whether a rule is broken, a divergence is stale, or a model cannot start although its parsers are built."""
+        cannot_start = any((profile.problem or "").startswith("cannot start") for profile in self.profiles)
+        return bool(self.failing or self.stale) or cannot_start
+
+    @property
     def problems(self) -> list[ProfileResult]:
         """Profiles that could not be run."""
         return [profile for profile in self.profiles if profile.problem]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from derender_api.parity.answers import Answer
+from derender_api.parity.answers import Answer, is_json
 
 _QUOTED_OR_NULL = re.compile(r'"(?P<text>.*)" or null\b.*', re.DOTALL)
 _MARKUP = re.compile(r"[<{\[]\S")
@@ -76,10 +76,10 @@ def _accepts_calls(right: Any, calls: tuple[tuple[str, str], ...]) -> bool:
     if right == "(any)":
         return True
     if isinstance(right, str):
-        return len(calls) <= 1 and all(_decode(arguments) is _NOT_JSON for _, arguments in calls)
+        return len(calls) <= 1 and not any(is_json(arguments) for _, arguments in calls)
     wanted = [(call["name"], call["arguments"]) for call in right]
     return len(wanted) == len(calls) and all(
-        name == given and (arguments == text or _decode(text) == arguments)
+        name == given and (arguments == text or (is_json(text) and json.loads(text) == arguments))
         for (name, arguments), (given, text) in zip(wanted, calls, strict=True)
     )
 
@@ -88,13 +88,3 @@ def _accepts_finish(right: str, answer: Answer) -> bool:
     if right.startswith("("):
         return answer.finish_reason == ("tool_calls" if answer.calls else "stop")
     return answer.finish_reason == right
-
-
-_NOT_JSON = object()
-
-
-def _decode(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return _NOT_JSON

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from derender_api.parity.answers import Answer, fold
+from derender_api.parity.answers import Answer, fold, is_json
 from derender_api.parity.divergences import Divergence
 from derender_api.parity.observed import HttpAnswer, Observed, Streamed, oneshot_answer
 from derender_api.parity.right import RightAnswer
@@ -38,7 +38,7 @@ class Rule(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How a rule fared. `excused`: a stream announced a call before its text turned out to be none (rule self)."""
+    """How a rule fared. `excused` (rule self): what was sent cannot be taken back, see `_cannot_be_taken_back`."""
 
     HOLDS = "holds"
     DIVERGES = "diverges"
@@ -178,8 +178,8 @@ def _judge_self(ours: Observed, exceptions: Exceptions) -> Iterator[Verdict]:
             yield verdict
         elif folded and entry and entry.answer and folded.loose == entry.answer.loose:
             yield replace(verdict, outcome=Outcome.DIVERGES, divergence=entry.label, detail=entry.why)
-        elif folded and _announced_in_vain(folded, answer):
-            yield replace(verdict, outcome=Outcome.EXCUSED, detail="a call was announced that the whole text has not")
+        elif folded and _cannot_be_taken_back(folded, answer):
+            yield replace(verdict, outcome=Outcome.EXCUSED, detail="a call was sent that the whole text has not")
         else:
             yield _failed(verdict, "the sum of the deltas is not the one-shot answer", answer, folded)
 
@@ -220,10 +220,20 @@ def _http_difference(demanded: Sequence[HttpAnswer], answers: Sequence[HttpAnswe
     return None
 
 
-def _announced_in_vain(folded: Answer, answer: Answer) -> bool:
-    """Whether the stream holds all calls of the answer in order, and at least one more."""
-    remaining = iter(folded.calls)
-    return len(folded.calls) > len(answer.calls) and all(call in remaining for call in answer.calls)
+def _cannot_be_taken_back(folded: Answer, answer: Answer) -> bool:
+    """Whether a stream differs from the one-shot answer by what was sent before more text could decide otherwise.
+
+    Either a call was announced that turned out to be none: the stream holds all calls of the answer in order, and at
+    least one more. Or the output was cut within a call, which the one-shot answer repairs: all else is equal.
+    """
+    if len(folded.calls) > len(answer.calls):
+        remaining = iter(folded.calls)
+        return all(call in remaining for call in answer.calls)
+    if answer.finish_reason == "stop" or not folded.calls or len(folded.calls) != len(answer.calls):
+        return False
+    *finished, (name, arguments) = folded.calls
+    repaired = (*finished, (name, answer.calls[-1][1]))
+    return not is_json(arguments) and replace(folded, calls=repaired).loose == answer.loose
 
 
 def _failed(verdict: Verdict, detail: str, expected: Answer | None, got: Answer | None) -> Verdict:

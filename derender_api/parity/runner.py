@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from zlib import crc32
 
-from derender_api.parity import application, core
+from derender_api.parity import application
+from derender_api.parity.core import CoreStreams, load
 from derender_api.parity.divergences import FILE_NAME, Divergence, divergences_of, read_divergences
 from derender_api.parity.groupings import lengths, self_groupings
 from derender_api.parity.observed import Observed, Streamed, oneshot_answer, recorded_oneshot
@@ -92,24 +93,24 @@ def run_work(work: Work) -> list[CaseResult] | str:
     from derender_api.catalog import catalog
 
     if work.options.url:
-        driver = Driver(application.Remote(work.options.url), parser=None, options=work.options)
+        driver = Driver(application.Remote(work.options.url), core=None, options=work.options)
         return [_run_case(line, work, driver) for line in work.lines]
     with catalog.override([work.profile.configuration(folder=work.folder)]):
-        problem, parser = core.load(catalog.resolve(None))
+        model = catalog.resolve(None)
+        problem = load(model)
         if problem:
             return problem
-        driver = Driver(
-            application.InProcess(), parser=None if work.options.http_streams else parser, options=work.options
-        )
+        core = None if work.options.http_streams else CoreStreams(model)
+        driver = Driver(application.InProcess(), core=core, options=work.options)
         return [_run_case(line, work, driver) for line in work.lines]
 
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """Asks for the answers to a case. `parser`: the core that answers the self rule's streams; None: HTTP does."""
+    """Asks for the answers to a case. `core` answers the self rule's streams; None: HTTP does."""
 
     application: application.Application
-    parser: core.StreamParser | None
+    core: CoreStreams | None
     options: Options
 
     def observe(self, case: Case) -> Observed:
@@ -131,20 +132,29 @@ class Driver:
         """
         seed = crc32(case.id.encode())
         names = list(self_groupings(len(case.output_token_ids), every_split=self.options.every_split, seed=seed))
-        if self.parser is None:
+        if self.core is None:
             names = [name for name in names if "|" not in name or self.options.http_streams][:8]
             selves = {
                 name: application.post_stream(self.application, case, self._lengths(case, name)) for name in names
             }
             unsteady: dict[str, Streamed] = {}
         else:
-            selves, unsteady = self.parser.streams(case, {name: self._lengths(case, name) for name in names})
+            selves, unsteady = self._core_streams(self.core, case, names)
         recorded = {
             f"recorded {name}": streamed
             for name, streamed in ours.streams.items()
             if not name.endswith("f") or case.finish_reason != "stop"
         }
         return replace(ours, selves={**recorded, **selves}, unsteady=unsteady)
+
+    def _core_streams(
+        self, core: CoreStreams, case: Case, names: Sequence[str]
+    ) -> tuple[dict[str, Streamed], dict[str, Streamed]]:
+        """The core's streams; an exception in it is a stream that was refused."""
+        try:
+            return core.streams(case, {name: self._lengths(case, name) for name in names})
+        except Exception as error:
+            return {"core": Streamed(500, [{"exception": repr(error)}])}, {}
 
     @staticmethod
     def _lengths(case: Case, name: str) -> tuple[int, ...]:

@@ -53,8 +53,8 @@ class Command(BaseCommand):
                 self.stdout.write(report.as_junit(result))
             case _:
                 self.stdout.write(report.as_text(result, verbose=options["verbose"]))
-        if options["fail_on_diff"] and (result.failing or result.stale):
-            raise CommandError(f"{result.failing} cases fail, {len(result.stale)} divergences were not needed.")
+        if options["fail_on_diff"] and result.broken:
+            raise CommandError("The rules do not hold.")
 
     def _run(self, options: dict[str, Any]) -> RunResult:
         paths = options["paths"] or [Path(settings.BASE_DIR) / DEFAULT_PATH]

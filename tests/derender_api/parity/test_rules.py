@@ -32,6 +32,9 @@ def chunks(*texts, finish="stop"):
     return made
 
 
+CUT, REPAIRED = '{"a": "b', "{}"
+
+
 def with_call(made, name, arguments=None):
     entry = {"id": None, "type": None, "index": 0, "function": {"name": name, "arguments": arguments}}
     made[0][0]["tool_calls"] = [entry]
@@ -177,6 +180,18 @@ CASES = {
         oneshot("ab"),
         {Rule.MESSAGE: HOLDS, Rule.SELF: EXCUSED},
         selves={"1": with_call(chunks("a"), "f")},
+    ),
+    "so are the arguments of a call that the output was cut in": Judged(
+        oneshot(None, finish="length", calls=[("f", REPAIRED)]),
+        oneshot(None, finish="length", calls=[("f", REPAIRED)]),
+        {Rule.MESSAGE: HOLDS, Rule.SELF: EXCUSED},
+        selves={"1": with_call(chunks(None, finish="length"), "f", CUT)},
+    ),
+    "but not those of a finished one": Judged(
+        oneshot(None, calls=[("f", REPAIRED)]),
+        oneshot(None, calls=[("f", REPAIRED)]),
+        {Rule.MESSAGE: HOLDS, Rule.SELF: FAILS},
+        selves={"1": with_call(chunks(None), "f", CUT)},
     ),
 }
 
