@@ -18,12 +18,14 @@ from parsers.engine.exceptions import ParserConfigurationError
 from parsers.engine.parser import ParserPlan
 from parsers.engine.stage import Format, ReasoningFormat, ToolFormat, UnifiedFormat
 from parsers.engine.vocabulary import Vocabulary
-from parsers.formats import deepseek_r1, mimo, qwen3, seed_oss, step3p5
+from parsers.formats import deepseek_r1, deepseek_v3, mimo, qwen3, seed_oss, step3p5
 
 BUILT_IN: tuple[type[Format], ...] = (
     deepseek_r1.DeepSeekR1Reasoning,
     deepseek_r1.DeepSeekV3Reasoning,
     deepseek_r1.Holo2Reasoning,
+    deepseek_v3.DeepSeekV31Tools,
+    deepseek_v3.DeepSeekV3Tools,
     mimo.MimoReasoning,
     mimo.MimoTools,
     qwen3.Qwen3CoderTools,

@@ -242,7 +242,7 @@ class OutputParser:
             raise InvalidSnapshotError("written by another version or format")
         stages = {"reasoning": self._reasoning, "tools": self._tools, "unified": self._unified}
         for name, stage in stages.items():
-            if (stage is None) != (name not in snapshot):
+            if (stage is None) != (name not in snapshot) or not isinstance(snapshot.get(name, {}), dict):
                 raise InvalidSnapshotError(f"unexpected or missing stage {name!r}")
             if stage is not None:
                 stage.restore(snapshot[name])
