@@ -73,8 +73,9 @@ class Grammar:
     `writer` makes an argument writer from the called function's parameters schema (None: unknown function).
     `boundaries`: tokens that begin or end a turn, where the search for an earlier end of reasoning stops. `preserved`:
     declared special tokens that are not dropped. `strips_reasoning`: white space at the end of reasoning is dropped.
-    `strips_content`: white space around content is dropped where there are calls (one-shot), and blank content is not
-    sent. `validates_names`: calls of functions that the request does not offer are no calls.
+    `strips_content`: one-shot drops the white space around content where there are calls. `drops_blank`: content that
+    is only white space is dropped where there are calls. `validates_names`: calls of functions that the request does
+    not offer are no calls.
     """
 
     markers: Mapping[str, tuple[str, ...]]
@@ -85,6 +86,7 @@ class Grammar:
     preserved: frozenset[str] = frozenset()
     strips_reasoning: bool = True
     strips_content: bool = True
+    drops_blank: bool = True
     validates_names: bool = False
     spellings: Mapping[str, str] = field(init=False)
 

@@ -205,6 +205,7 @@ class CallState:
 
     `blank` is white space before the first visible content; `visible` says that some was sent; `called` that a call
     was. `name` and `pending` (arguments not sent yet) belong to the open call; `announced` says that its name was sent.
+    `spilling`: the markup being read is no call of a function on offer, so that its text is content.
     """
 
     state: str = State.CONTENT
@@ -218,6 +219,7 @@ class CallState:
     name: str = ""
     announced: bool = False
     pending: str = ""
+    spilling: bool = False
 
 
 class MachineToolStage(ToolStage):
@@ -262,11 +264,25 @@ class MachineToolStage(ToolStage):
     def _unit(self, unit: Unit, events: list[Event]) -> None:
         if unit.terminal == DROP:
             return
+        state = self.state
         transition = self._transition(unit.terminal) if unit.terminal else None
+        if state.spilling and not (transition and Action.CALL_START in transition.actions):
+            self._spilled(unit, transition, events)
+            return
+        state.spilling = False
+        if state.opener:
+            state.opener += unit.text
         if transition is None:
             self._text(unit.text, events)
         else:
             self._move(unit, transition, events)
+
+    def _spilled(self, unit: Unit, transition: Transition | None, events: list[Event]) -> None:
+        """More of a rejected call, up to where its block ends."""
+        self._content(unit.text, events)
+        if transition is not None:
+            self.state.state = transition.state
+            self.state.spilling = transition.state in CALL_STATES
 
     def _transition(self, terminal: str) -> Transition | None:
         is_call = terminal in self._call_markers
@@ -278,17 +294,19 @@ class MachineToolStage(ToolStage):
         state = self.state
         before = state.state
         state.state = transition.state
+        if before == State.CONTENT and transition.state in CALL_STATES and not self._machine.grammar.drops_blank:
+            self._release_blank(events)
         for action in transition.actions:
             if action is Action.CALL_START:
-                self._start_call()
+                self._start_call(unit.text)
             elif action is Action.CALL_END:
                 self._end_call(events, cut=False)
             else:
                 self._argument(unit.text, events)
         if transition.state is State.PREAMBLE and not state.in_call:
-            state.opener += unit.text
-        elif transition.state is State.CONTENT and before == State.PREAMBLE:
-            self._close_empty(unit.text, events)
+            state.opener = state.opener or unit.text
+        elif transition.state is State.CONTENT and state.opener:
+            self._give_back(events)
 
     def _text(self, text: str, events: list[Event]) -> None:
         state = self.state
@@ -301,18 +319,16 @@ class MachineToolStage(ToolStage):
                 state.name += text
             case State.ARGS:
                 self._argument(text, events)
-            case State.PREAMBLE if state.opener:
-                state.opener += text
-                if len(state.opener) > RELEASE_LIMIT:
-                    state.state = State.CONTENT
-                    self._give_back(events)
+            case State.PREAMBLE if len(state.opener) > RELEASE_LIMIT:
+                state.state = State.CONTENT
+                self._give_back(events)
 
     def _content(self, text: str, events: list[Event]) -> None:
         """Blank text waits for visible text; text behind a call is nobody's (engine 2.7)."""
         state = self.state
         if state.called and not self._silent:
             return
-        if not state.visible and self._machine.grammar.strips_content:
+        if not state.visible:
             text = state.blank + text
             if not text.strip():
                 state.blank = text
@@ -320,17 +336,28 @@ class MachineToolStage(ToolStage):
             state.blank, state.visible = "", True
         events.append(Content(text))
 
+    def _release_blank(self, events: list[Event]) -> None:
+        if self.state.blank:
+            events.append(Content(self.state.blank))
+            self.state.blank = ""
+
     # --- calls ----------------------------------------------------------------------------------------------------
 
-    def _start_call(self) -> None:
+    def _start_call(self, marker: str) -> None:
+        """The text up to the name is only kept where the name may turn out to be none."""
         state = self.state
-        state.opener = ""
+        if self._machine.grammar.validates_names:
+            state.opener = state.opener or marker
+        else:
+            state.opener = ""
         state.in_call, state.name, state.announced, state.pending = True, "", False, ""
         self._writer = None
 
     def _argument(self, text: str, events: list[Event]) -> None:
         state = self.state
         if not state.in_call or self._silent:
+            return
+        if not state.announced and not self._accepts_name(events):
             return
         fresh = self._open_writer().feed(text)
         if not state.announced:
@@ -346,10 +373,24 @@ class MachineToolStage(ToolStage):
             self._writer = self._machine.grammar.writer(self._context.parameters.get(self.state.name.strip()))
         return self._writer
 
+    def _accepts_name(self, events: list[Event], *, cut: bool = False) -> bool:
+        """Whether the open call names a function. What names one that is not on offer is text, unless the name is cut."""
+        state, grammar = self.state, self._machine.grammar
+        name = state.name.strip()
+        if not grammar.validates_names:
+            return bool(name)
+        offered = self._context.parameters
+        if name in offered:
+            return True
+        if not (cut and any(each.startswith(name) for each in offered)):
+            state.in_call, state.spilling = False, state.state in CALL_STATES
+            self._give_back(events)
+        return False
+
     def _announce(self, events: list[Event]) -> None:
         state = self.state
         state.announced = state.called = True
-        state.blank = ""
+        state.blank = state.opener = ""
         events.append(CallStart(state.index, state.name.strip()))
 
     def _end_call(self, events: list[Event], *, cut: bool) -> None:
@@ -361,9 +402,9 @@ class MachineToolStage(ToolStage):
 
     def _settle_call(self, events: list[Event], *, cut: bool) -> None:
         state = self.state
-        writer = self._open_writer()
-        if not state.name.strip() and writer.blank:
+        if not state.announced and not self._accepts_name(events, cut=cut):
             return
+        writer = self._open_writer()
         rest = state.pending + writer.finish(cut=cut)
         if not state.announced:
             self._announce(events)
@@ -371,13 +412,6 @@ class MachineToolStage(ToolStage):
             events.append(CallArguments(state.index, rest))
         events.append(CallEnd(state.index, kept=writer.kept, tail=writer.tail))
         state.index += 1
-
-    def _close_empty(self, marker: str, events: list[Event]) -> None:
-        """A block was closed in which no call began: its text was no call."""
-        state = self.state
-        if state.opener:
-            state.opener += marker
-            self._give_back(events)
 
     def _give_back(self, events: list[Event], *, cut: bool = False) -> None:
         """The text since the opening marker is content after all, unless it is only markers and white space, or a cut

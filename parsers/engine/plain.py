@@ -154,7 +154,8 @@ class RequiredCalls(ToolStage):
         out, used = stream.feed(text[position:] if position else text)
         is_parameters = state.place == "value" and state.key == "parameters"
         if is_parameters:
-            self._parameters(out, began=before != "value" or stream.state.mode != "value", events=events)
+            began = bool(out) or before != "value" or stream.state.mode != "value"
+            self._parameters(out, began=began, events=events)
         else:
             state.text += out
         if stream.state.invalid:

@@ -208,9 +208,12 @@ class XmlParameters:
 
 
 def _begins_tag(text: str) -> bool:
-    """Whether `text`, which starts with `<`, may still become a parameter tag."""
+    """Whether `text`, which starts with `<`, may still become a spaced parameter tag.
+
+    Beginnings of unspaced tags are held back before they get here.
+    """
     beginning = _BEGINNING.match(text)
-    if beginning is None:
+    if beginning is None or not any(map(str.isspace, text)):
         return False
     word, space = beginning.groups()
     return "parameter".startswith(word) and (not space or word in ("", "parameter"))

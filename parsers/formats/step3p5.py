@@ -44,4 +44,4 @@ class Step5Tools(MarkerTools):
     """`step5` (xml 5): white space around calls stays."""
 
     names = ("step5",)
-    grammar = replace(qwen3.GRAMMAR, boundaries=(), strips_content=False)
+    grammar = replace(qwen3.GRAMMAR, boundaries=(), strips_content=False, drops_blank=False)
