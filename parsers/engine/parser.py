@@ -202,6 +202,8 @@ class OutputParser:
         if self._reasoning is None:
             return self._step_tools(segments, raw)
         events, rest = _parted(self._reasoning.feed(segments))
+        if self._plan.tools is not None and self._reasoning.ended:
+            events = [event for event in events if event != Reasoning("")]
         if rest or self._reasoning.ended:
             events += self._step_tools(rest, raw)
         return events

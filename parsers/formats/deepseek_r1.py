@@ -1,4 +1,4 @@
-"""Reasoning of DeepSeek-R1 and its relatives: thoughts, `</think>`, answer. The prompt mostly ends with the opening tag.
+"""Reasoning of DeepSeek-R1 and its relatives: thoughts, `</think>`, answer. The prompt often ends with the first tag.
 
     <think>The user greets me.</think>Hello!
 
@@ -101,7 +101,7 @@ class ThinkStage(ReasoningStage):
 class ThinkFormat(ReasoningFormat):
     """Base of the family.
 
-    `needs_tags`: a tokenizer without the tags is refused at start, else only a request that thinks is. `obeys_prompt`: an
+    `needs_tags`: a tokenizer without the tags is refused at start, else a request that thinks is. `obeys_prompt`: an
     end token at the end of the prompt means that the answer has begun.
     """
 
@@ -110,12 +110,17 @@ class ThinkFormat(ReasoningFormat):
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary)
-        start_id, end_id = vocabulary.token_id(START), vocabulary.token_id(END)
+        spellings = self.spellings()
+        start_id, end_id = map(vocabulary.token_id, spellings)
         self._tags = (start_id, end_id) if start_id is not None and end_id is not None else None
         if self.needs_tags and self._tags is None:
             raise ParserConfigurationError(NO_TAGS)
-        self.marks = dict(zip(self._tags, (START, END), strict=True)) if self._tags else {}
+        self.marks = dict(zip(self._tags, spellings, strict=True)) if self._tags else {}
         self._blank_ids = {token_id for blank in _BLANKS for token_id in vocabulary.encode(blank)}
+
+    def spellings(self) -> tuple[str, str]:
+        """The opening and the closing tag."""
+        return START, END
 
     def thinks(self, context: RequestContext) -> bool:
         """Whether this request's output holds reasoning at all."""
