@@ -117,8 +117,9 @@ def collect(events: Iterable[Event]) -> tuple[str | None, Outcome]:
                 content.append(text)
             case CallStart(index, name, call_id):
                 calls[index] = FoundCall(index=index, name=name, id=call_id)
-            case CallArguments(index, text) if index in calls:
+            case CallArguments(index, text, raw) if index in calls:
                 calls[index].arguments += text
+                calls[index].raw += text if raw is None else raw
             case CallEnd(index) if index in calls:
                 _close(calls[index], event)
             case Malformed():

@@ -54,10 +54,14 @@ class CallStart:
 
 @dataclass(frozen=True, slots=True)
 class CallArguments:
-    """The next piece of the JSON text of call `index`'s arguments."""
+    """The next piece of the JSON text of call `index`'s arguments.
+
+    `raw` is what the model wrote for it, where that is not `text`: one-shot answers give it where the text is no JSON.
+    """
 
     index: int
     text: str
+    raw: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

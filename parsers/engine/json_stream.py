@@ -40,8 +40,9 @@ class JsonStreamState:
 class JsonStream:
     """Incremental rewriter of one JSON value. `feed` never raises; `state.invalid` tells that the text is no JSON."""
 
-    def __init__(self, state: JsonStreamState | None = None) -> None:
+    def __init__(self, state: JsonStreamState | None = None, *, ascii_only: bool = False) -> None:
         self.state = state if state is not None else JsonStreamState()
+        self._ascii_only = ascii_only
 
     @property
     def done(self) -> bool:
@@ -152,7 +153,8 @@ class JsonStream:
             return self._escape(text, position, out)
         run = _STRING_RUN.match(text, position)
         if run:
-            out.append(run.group())
+            text = run.group()
+            out.append(json.dumps(text)[1:-1] if self._ascii_only and not text.isascii() else text)
             return run.end() - position
         character = text[position]
         if character == "\\":
@@ -201,7 +203,8 @@ class JsonStream:
             state.held = held
             return 1
         if len(held) == 12 and 0xDC00 <= code < 0xE000:
-            out.append(held.encode().decode("unicode_escape").encode("utf-16", "surrogatepass").decode("utf-16"))
+            pair = held.encode().decode("unicode_escape").encode("utf-16", "surrogatepass").decode("utf-16")
+            out.append(json.dumps(pair, ensure_ascii=self._ascii_only)[1:-1])
             state.held = ""
             return 1
         out.append(held[:-6])
@@ -211,7 +214,7 @@ class JsonStream:
         elif 0xDC00 <= code < 0xE000:
             out.append(held[-6:])
         else:
-            out.append(json.dumps(chr(code), ensure_ascii=False)[1:-1])
+            out.append(json.dumps(chr(code), ensure_ascii=self._ascii_only)[1:-1])
         return 1
 
     def _scalar(self, text: str, position: int, out: list[str]) -> int:

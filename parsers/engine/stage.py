@@ -79,11 +79,12 @@ class UnifiedStage(Stage):
 
 @dataclass(slots=True)
 class FoundCall:
-    """A call as the events of a whole output describe it."""
+    """A call as the events of a whole output describe it; `raw` is the model's own argument text."""
 
     index: int
     name: str
     arguments: str = ""
+    raw: str = ""
     id: str | None = None
     malformed: bool = False
 
