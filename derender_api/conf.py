@@ -29,6 +29,11 @@ class DerenderSettings:
         return self._get("CONFIG", None)
 
     @property
+    def formats(self) -> Sequence[str]:
+        """Dotted paths of further format classes; parsers.registry reads them."""
+        return self._get("FORMATS", ())
+
+    @property
     def api_key(self) -> str | None:
         """Key that every path below /v1 demands as `Authorization: Bearer`; None lets everyone in."""
         return self._get("API_KEY", None)

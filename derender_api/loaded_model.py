@@ -4,6 +4,7 @@ Loading failures are ModelConfigurationError with the flag to change. A failure 
 requests for a broken model stay cheap.
 """
 
+import os
 import threading
 import time
 from collections.abc import Iterable
@@ -58,22 +59,19 @@ class TokenizerPool:
 
 
 def _pool_key(configuration: ModelConfiguration) -> PoolKey:
-    return configuration.tokenizer_source, configuration.revision, configuration.tokenizer_mode
+    source = configuration.tokenizer_source
+    folder = os.path.realpath(source) if os.path.isdir(source) else source
+    return folder, configuration.revision, configuration.tokenizer_mode
 
 
 def _load(configuration: ModelConfiguration) -> "TokenizerHandle":
     from derender_api.tokenization import load_tokenizer
 
     source = configuration.tokenizer_source
-    flag = "--tokenizer" if configuration.tokenizer else "MODEL"
     try:
         return load_tokenizer(source, revision=configuration.revision, mode=configuration.tokenizer_mode)
-    except Exception as exc:
-        raise ModelConfigurationError(
-            f"{configuration.name}: the tokenizer of {source!r} cannot be loaded: {exc}. "
-            f"Check {flag} (a folder with the tokenizer's files, or a hub id that is cached or reachable), "
-            "--revision and --tokenizer-mode."
-        ) from exc
+    except ModelConfigurationError as exc:
+        raise ModelConfigurationError(f"{configuration.name}: {exc}") from exc
 
 
 class LoadedModel:
@@ -93,30 +91,23 @@ class LoadedModel:
     @cached_property
     def plan(self) -> "ParserPlan | None":
         """The parser plan, None when no parser is active (protocol 8.6)."""
-        from parsers.registry import build_plan
-
-        configuration = self.configuration
-        try:
-            return build_plan(
-                tool_parser=configuration.active_tool_parser,
-                reasoning_parser=configuration.reasoning_parser,
-                vocabulary=self.tokenizer.vocabulary,
-            )
-        except ParserConfigurationError as exc:
-            raise ModelConfigurationError(
-                f"{configuration.name}: {exc}. Change --tool-call-parser ({configuration.active_tool_parser}) or "
-                f"--reasoning-parser ({configuration.reasoning_parser}), or give the model's own --tokenizer."
-            ) from exc
+        return self._build_plan(self.configuration.active_tool_parser)
 
     @cached_property
     def max_model_len(self) -> int:
         """Longest prompt plus output in tokens: `--max-model-len`, else what the model's config.json says."""
-        limit = self.configuration.max_model_len or self.tokenizer.max_model_len
+        limit = self.known_max_model_len() or self.tokenizer.max_model_len
         if limit is None:
             raise ModelConfigurationError(
                 f"{self.configuration.name}: config.json names no context length; set --max-model-len."
             )
         return limit
+
+    def known_max_model_len(self) -> int | None:
+        """`max_model_len` where it is known without loading a tokenizer: from the flag or the folder's config.json."""
+        from derender_api.tokenization.files import read_facts
+
+        return self.configuration.max_model_len or read_facts(Path(self.configuration.model)).max_model_len
 
     @cached_property
     def chat_template(self) -> str | None:
@@ -133,5 +124,22 @@ class LoadedModel:
             ) from exc
 
     def load(self) -> None:
-        """Load everything now; raises ModelConfigurationError."""
-        _ = self.tokenizer, self.plan, self.max_model_len, self.chat_template
+        """Load everything now; raises ModelConfigurationError. Parsers that are named but not active count too."""
+        _ = self.tokenizer, self.max_model_len, self.chat_template
+        if self.plan is None and self.configuration.tool_call_parser:
+            self._build_plan(self.configuration.tool_call_parser)
+
+    def _build_plan(self, tool_parser: str | None) -> "ParserPlan | None":
+        from parsers.registry import build_plan
+
+        reasoning_parser = self.configuration.reasoning_parser
+        try:
+            return build_plan(
+                tool_parser=tool_parser, reasoning_parser=reasoning_parser, vocabulary=self.tokenizer.vocabulary
+            )
+        except ParserConfigurationError as exc:
+            flags = {"--tool-call-parser": tool_parser, "--reasoning-parser": reasoning_parser}
+            given = ", ".join(f"{flag} {value}" for flag, value in flags.items() if value)
+            raise ModelConfigurationError(
+                f"{self.configuration.name}: {exc}. Change {given}, or give the tokenizer that belongs to the model."
+            ) from exc

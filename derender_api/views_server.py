@@ -97,7 +97,7 @@ def model_card(model: LoadedModel, name: str, *, created: int) -> dict[str, Any]
         "owned_by": "vllm",
         "root": model.configuration.model,
         "parent": None,
-        "max_model_len": model.max_model_len,
+        "max_model_len": _shown_max_model_len(model),
         "permission": [
             {
                 "id": f"modelperm-{secrets.token_hex(8)}",
@@ -115,6 +115,11 @@ def model_card(model: LoadedModel, name: str, *, created: int) -> dict[str, Any]
             }
         ],
     }
+
+
+def _shown_max_model_len(model: LoadedModel) -> int | None:
+    """None for a model of the hub that is not loaded yet: a listing must not load every tokenizer."""
+    return vars(model).get("max_model_len") or model.known_max_model_len()
 
 
 def _empty() -> Response:

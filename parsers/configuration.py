@@ -42,7 +42,7 @@ class ModelConfiguration:
 
     def __post_init__(self) -> None:
         if not self.model:
-            raise ModelConfigurationError("model: must not be empty; give a folder or a hub id.")
+            raise ModelConfigurationError("model must not be empty; give a folder or a hub id.")
         if not self.name:
             object.__setattr__(self, "name", self.model)
         if len(set(self.names)) != len(self.names) or not all(self.names):
@@ -90,14 +90,15 @@ def configuration_from_mapping(values: Mapping[str, Any]) -> ModelConfiguration:
     try:
         return _ADAPTER.validate_python(given)
     except ValidationError as exc:
-        raise ModelConfigurationError(f"{label}: {_first_problem(exc)}") from exc
+        raise _configuration_error(label, exc) from exc
 
 
-def _first_problem(exc: ValidationError) -> str:
+def _configuration_error(label: Any, exc: ValidationError) -> ModelConfigurationError:
     problem = exc.errors(include_url=False, include_input=False)[0]
-    if isinstance(problem.get("ctx", {}).get("error"), ModelConfigurationError):
-        return str(problem["ctx"]["error"])
-    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+    error = problem.get("ctx", {}).get("error")
+    if isinstance(error, ModelConfigurationError):
+        return error
+    return ModelConfigurationError(f"{label}: {'.'.join(map(str, problem['loc']))}: {problem['msg']}")
 
 
 def require_unique_names(configurations: Iterable[ModelConfiguration]) -> None:

@@ -1,6 +1,7 @@
 """The API key, the limit of the body, the count of requests in flight."""
 
 from io import BytesIO
+from typing import Any
 
 import pytest
 from django.core.handlers.wsgi import WSGIRequest
@@ -14,16 +15,22 @@ UNAUTHORIZED = {"error": {"message": "Unauthorized", "type": "AuthenticationErro
 
 
 @pytest.fixture
-def api_key(settings: object) -> str:
+def api_key(settings: Any) -> str:
     """Demand a key."""
-    settings.DERENDER = {**settings.DERENDER, "API_KEY": "sesame-ключ"}  # type: ignore[attr-defined]
+    settings.DERENDER = {**settings.DERENDER, "API_KEY": "sesame-ключ"}
     return "sesame-ключ"
 
 
 def wsgi_request(body: bytes, **environ: str) -> WSGIRequest:
     """A request as a WSGI server hands it over."""
     return WSGIRequest(
-        {"REQUEST_METHOD": "POST", "PATH_INFO": "/x", "SERVER_NAME": "s", "SERVER_PORT": "80", "wsgi.input": BytesIO(body)}
+        {
+            "REQUEST_METHOD": "POST",
+            "PATH_INFO": "/x",
+            "SERVER_NAME": "s",
+            "SERVER_PORT": "80",
+            "wsgi.input": BytesIO(body),
+        }
         | environ
     )
 
@@ -38,7 +45,8 @@ class TestApiKey:
 
     @pytest.mark.parametrize("path", ["/v1/models", "/v1/nope", "/v2/x", "/inference/v1/generate", "/cohere/v2"])
     @pytest.mark.parametrize(
-        "header", [None, "", "Bearer", "Bearer wrong", "Basic sesame-ключ", "sesame-ключ", "Bearer sesame-ключ1", "Bearer \xff"]
+        "header",
+        [None, "", "Bearer", "Bearer wrong", "Basic sesame-ключ", "sesame-ключ", "Bearer sesame-ключ1", "Bearer \xff"],
     )
     def test_refuses(self, client: Client, api_key: str, path: str, header: str | None) -> None:
         extra = {} if header is None else {"HTTP_AUTHORIZATION": header}
@@ -79,8 +87,8 @@ class TestBodyLimit:
     """Bodies above the limit are 413; those without a length are read nevertheless."""
 
     @pytest.fixture(autouse=True)
-    def _limit(self, settings: object) -> None:
-        settings.DERENDER = {**settings.DERENDER, "MAX_BODY_BYTES": 10}  # type: ignore[attr-defined]
+    def _limit(self, settings: Any) -> None:
+        settings.DERENDER = {**settings.DERENDER, "MAX_BODY_BYTES": 10}
 
     @pytest.mark.parametrize("size", [0, 9, 10])
     def test_passes_bodies_within_the_limit(self, size: int) -> None:
@@ -116,8 +124,8 @@ class TestBodyLimit:
         assert BodyLimitMiddleware(echo)(request).status_code == 413
         assert request.META["wsgi.input"].read() == b"bcdef"
 
-    def test_a_prompt_of_five_megabytes_passes_the_default(self, client: Client, settings: object) -> None:
-        settings.DERENDER = {}  # type: ignore[attr-defined]
+    def test_a_prompt_of_five_megabytes_passes_the_default(self, client: Client, settings: Any) -> None:
+        settings.DERENDER = {}
 
         assert client.post("/ping", data=b" " * 5_000_000, content_type="application/json").status_code == 200
 
