@@ -225,8 +225,10 @@ class DeepSeekCallStage(ToolStage):
         events.append(CallStart(self.state.index, name))
 
     def _send(self, events: list[Event]) -> None:
-        """Sends the arguments so far, without what may be the closing fence."""
+        """Sends the arguments so far, without what may be the closing fence, or all there is."""
         state = self.state
+        if not state.wrote and not state.held.strip():
+            return
         text, state.held = _before_fence(state.held) if state.fenced else (state.held, "")
         if text:
             state.wrote = True
