@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -17,6 +18,8 @@ from .events import (
     ReasoningRetracted,
 )
 from .stage import FoundCall, Outcome
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(slots=True)
@@ -139,8 +142,11 @@ def _close(call: FoundCall, end: CallEnd) -> None:
 
 
 def dump_json(value: object) -> str:
-    """JSON text in the style of all re-dumped arguments: `", "` and `": "`, non-ASCII kept (json 0.8)."""
-    return json.dumps(value, ensure_ascii=False)
+    """JSON text in the style of all re-dumped arguments: `", "` and `": "`, non-ASCII kept (json 0.8).
+
+    Half a surrogate pair keeps its escape: no answer could carry the character.
+    """
+    return _SURROGATE.sub(lambda half: f"\\u{ord(half.group()):04x}", json.dumps(value, ensure_ascii=False))
 
 
 def unique_keys(arguments: str) -> str:

@@ -1,32 +1,46 @@
 """Rewrites one JSON value, as it arrives, into the text that parsing and dumping the whole value would give.
 
-Text already in that style (`", "` and `": "`, minimal escapes) passes through unchanged and at once, so streaming it
-costs no delay; other white space and escapes are rewritten. What cannot be known early is sent as the model wrote it:
-`1.5e3` is not turned into `1500.0` once `1.5` is out.
+Text already in that style (`", "` and `": "`, minimal escapes) passes through unchanged and at once, so streaming it costs no
+delay; other white space and escapes are rewritten. What cannot be known early is sent as the model wrote it: `1.5e3` is not
+turned into `1500.0` once `1.5` is out. `closed` says at any point how the value would be dumped if it ended there.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from os.path import commonprefix
 from typing import Literal
 
 Mode = Literal["value", "first", "key", "colon", "next", "string", "number", "word", "done"]
 
-_SPACE = " \t\n\r"
+SPACE = " \t\n\r"
+"""What JSON calls white space."""
+
+MAX_DEPTH = 512
+"""Deeper nesting counts as no JSON: whoever reads the arguments next recurses."""
+
+MAX_NUMBER = 4300
+"""Longer numbers count as no JSON, as they do in Python's reader."""
+
 _STRING_RUN = re.compile(r'[^"\\\x00-\x1f]+')
 _NUMBER_RUN = re.compile(r"[0-9+\-.eE]+")
 _WORD_RUN = re.compile(r"[A-Za-z]+")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z")
 _WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "/": "/", "b": "\\b", "f": "\\f", "n": "\\n", "r": "\\r", "t": "\\t"}
-_HEX4 = re.compile(r"[0-9a-fA-F]{4}\Z")
+_HEX = "0123456789abcdefABCDEF"
+_CLOSERS = {"{": "}", "[": "]"}
 
 
 @dataclass(slots=True)
 class JsonStreamState:
-    """`stack` holds the open brackets; `held` text not yet rewritten; `sent` what the open number has sent."""
+    """Where the reader stands.
+
+    `stack` holds the open brackets; `held` text not yet rewritten; `sent` what of the open number, word or escape is out;
+    `loose` counts the code points sent since the last complete member or element or opening bracket.
+    """
 
     mode: Mode = "value"
     stack: str = ""
@@ -34,28 +48,50 @@ class JsonStreamState:
     is_key: bool = False
     held: str = ""
     sent: str = ""
+    loose: int = 0
     invalid: bool = False
+
+
+@dataclass(slots=True)
+class _Output:
+    """What one call sends; `kept` is how much of it belongs to complete members, elements and opening brackets."""
+
+    pieces: list[str] = field(default_factory=list)
+    size: int = 0
+    kept: int | None = None
+
+    def add(self, text: str) -> None:
+        self.pieces.append(text)
+        self.size += len(text)
+
+    def keep(self) -> None:
+        self.kept = self.size
 
 
 class JsonStream:
     """Incremental rewriter of one JSON value. `feed` never raises; `state.invalid` tells that the text is no JSON."""
 
-    def __init__(self, state: JsonStreamState | None = None, *, ascii_only: bool = False) -> None:
+    def __init__(self, state: JsonStreamState | None = None) -> None:
         self.state = state if state is not None else JsonStreamState()
-        self._ascii_only = ascii_only
 
     @property
     def done(self) -> bool:
-        """The value is complete. A number at top level is only complete at `finish`."""
+        """The value is complete. A number at top level is only complete at `finish`, or when something else follows."""
         return self.state.mode == "done"
 
-    def feed(self, text: str) -> tuple[str, int]:
-        """(rewritten text, how many code points of `text` belong to the value).
+    @property
+    def empty(self) -> bool:
+        """Nothing of the value was seen yet, white space apart."""
+        return self.state.mode == "value" and not self.state.stack and not self.state.invalid
 
-        Stops behind the value or at an error.
-        """
-        out: list[str] = []
-        position = 0
+    @property
+    def in_string(self) -> bool:
+        """The next character belongs to a string, or ends it."""
+        return self.state.mode == "string" and not self.state.invalid
+
+    def feed(self, text: str, position: int = 0) -> tuple[str, int]:
+        """(rewritten text, position behind what was read). Stops behind the value, at what cannot follow, or at an error."""
+        out = _Output()
         state = self.state
         while position < len(text) and state.mode != "done" and not state.invalid:
             step = self._step(text, position, out)
@@ -63,19 +99,64 @@ class JsonStream:
                 state.invalid = True
                 break
             position += step
-        return "".join(out), position
+        return self._sent(out), position
+
+    def pause(self) -> str:
+        """What may go out because the input pauses here: a backslash, which most likely begins a minimal escape.
+
+        If it does not, the escape goes out as the model wrote it.
+        """
+        state = self.state
+        if not self.in_string or state.held != "\\" or state.sent:
+            return ""
+        state.sent = "\\"
+        state.loose += 1
+        return "\\"
 
     def finish(self) -> str:
         """End of input: completes a number or word. The value is `invalid` if it is not complete then."""
-        out: list[str] = []
+        out = _Output()
         state = self.state
         if not state.invalid and state.mode in ("number", "word") and not self._close_scalar(out):
             state.invalid = True
         if state.mode != "done":
             state.invalid = True
-        return "".join(out)
+        return self._sent(out)
 
-    def _step(self, text: str, position: int, out: list[str]) -> int:
+    def closed(self, tail: str, *, strings: bool = True) -> str | None:
+        """How the dump of the value would end if the value ended here. None if nothing of it is there yet.
+
+        `tail` is the end of what was sent for it. What is no member or element yet is left out, and so are white space at
+        the end of an open string and, without `strings`, the open string itself with its key. Source: json 0.9.
+        """
+        state = self.state
+        if self.empty or state.invalid:
+            return None
+        closers = "".join(_CLOSERS[bracket] for bracket in reversed(state.stack))
+        if state.mode == "string" and not state.is_key and strings:
+            kept = tail[: len(tail) - len(state.sent)] if state.held else tail.rstrip()
+            return kept + self._half_character() + '"' + closers
+        if state.mode == "word":
+            word = next(word for word in _WORDS if word.startswith(state.held))
+            return tail + word[len(state.sent) :] + closers
+        if state.mode == "number" and (text := _dumped_number(state.held.rstrip(".-+eE"))) is not None:
+            common = commonprefix([state.sent, text])
+            return tail[: max(0, len(tail) - len(state.sent) + len(common))] + text[len(common) :] + closers
+        if not state.stack and state.mode != "done":
+            return None
+        return tail[: max(0, len(tail) - state.loose)] + closers
+
+    def _half_character(self) -> str:
+        """The first half of a surrogate pair whose second half is outstanding."""
+        held = self.state.held
+        return chr(int(held[2:6], 16)) if 6 <= len(held) < 12 else ""
+
+    def _sent(self, out: _Output) -> str:
+        state = self.state
+        state.loose = state.loose + out.size if out.kept is None else out.size - out.kept
+        return "".join(out.pieces)
+
+    def _step(self, text: str, position: int, out: _Output) -> int:
         """Consumes something at `position`; how much, or -1 for an error."""
         mode = self.state.mode
         if mode == "string":
@@ -83,23 +164,23 @@ class JsonStream:
         if mode in ("number", "word"):
             return self._scalar(text, position, out)
         character = text[position]
-        if character in _SPACE:
+        if character in SPACE:
             if self.state.gap and character == " ":
-                out.append(" ")
+                out.add(" ")
                 self.state.gap = False
             return 1
         if self.state.gap and character not in "}]":
-            out.append(" ")
+            out.add(" ")
             self.state.gap = False
         return self._structure(character, out)
 
-    def _structure(self, character: str, out: list[str]) -> int:
+    def _structure(self, character: str, out: _Output) -> int:
         state = self.state
         mode = state.mode
         if mode == "colon":
             if character != ":":
                 return -1
-            out.append(":")
+            out.add(":")
             state.mode, state.gap = "value", True
             return 1
         if mode == "next" or (mode == "first" and character in "}]"):
@@ -107,36 +188,39 @@ class JsonStream:
         if mode == "key" or (mode == "first" and state.stack[-1] == "{"):
             if character != '"':
                 return -1
-            out.append('"')
+            out.add('"')
             state.mode, state.is_key = "string", True
             return 1
         return self._value(character, out)
 
-    def _next(self, character: str, out: list[str]) -> int:
+    def _next(self, character: str, out: _Output) -> int:
         state = self.state
         if character == "," and state.mode == "next":
-            out.append(",")
+            out.add(",")
             state.mode, state.gap = ("key" if state.stack[-1] == "{" else "value"), True
             return 1
-        if character not in "}]" or state.stack[-1] != ("{" if character == "}" else "["):
+        if character != _CLOSERS[state.stack[-1]]:
             return -1
-        out.append(character)
+        out.add(character)
         state.stack = state.stack[:-1]
-        self._value_done()
+        self._value_done(out)
         return 1
 
-    def _value(self, character: str, out: list[str]) -> int:
+    def _value(self, character: str, out: _Output) -> int:
         state = self.state
         if character in "{[":
-            out.append(character)
+            if len(state.stack) >= MAX_DEPTH:
+                return -1
+            out.add(character)
+            out.keep()
             state.stack += character
             state.mode = "first"
             return 1
         if character == '"':
-            out.append('"')
+            out.add('"')
             state.mode, state.is_key = "string", False
             return 1
-        if (character.isdecimal() and character.isascii()) or character == "-":
+        if character.isdecimal() and character.isascii() or character == "-":
             state.mode, state.held, state.sent = "number", "", ""
             return 0
         if character in "tfnNI":
@@ -144,58 +228,73 @@ class JsonStream:
             return 0
         return -1
 
-    def _value_done(self) -> None:
+    def _value_done(self, out: _Output) -> None:
         self.state.mode = "next" if self.state.stack else "done"
+        out.keep()
 
-    def _string(self, text: str, position: int, out: list[str]) -> int:
+    def _string(self, text: str, position: int, out: _Output) -> int:
         state = self.state
         if state.held:
             return self._escape(text, position, out)
         run = _STRING_RUN.match(text, position)
         if run:
-            text = run.group()
-            out.append(json.dumps(text)[1:-1] if self._ascii_only and not text.isascii() else text)
+            out.add(run.group())
             return run.end() - position
         character = text[position]
         if character == "\\":
             state.held = "\\"
         elif character == '"':
-            out.append('"')
+            out.add('"')
             if state.is_key:
                 state.mode, state.is_key = "colon", False
             else:
-                self._value_done()
+                self._value_done(out)
         else:
             return -1
         return 1
 
-    def _escape(self, text: str, position: int, out: list[str]) -> int:
+    def _escape(self, text: str, position: int, out: _Output) -> int:
         """`held` is the beginning of an escape, or a high surrogate waiting for its partner."""
         state = self.state
         held = state.held + text[position]
+        if state.sent:
+            return self._verbatim_escape(held, out)
         if len(held) % 6 == 2:
             if held[-1] != "u":
-                return self._short_escape(held, position, out)
+                return self._short_escape(held, out)
         elif len(held) % 6 == 1:
             if held[-1] != "\\":
-                out.append(state.held)
+                out.add(state.held)
                 state.held = ""
                 return 0
+        elif held[-1] not in _HEX:
+            return -1
         elif len(held) % 6 == 0:
             return self._unicode_escape(held, out)
-        elif held[-1] not in "0123456789abcdefABCDEF":
-            return -1
         state.held = held
         return 1
 
-    def _short_escape(self, held: str, position: int, out: list[str]) -> int:
+    def _verbatim_escape(self, held: str, out: _Output) -> int:
+        """The backslash is out already."""
+        state = self.state
+        if len(held) == 2:
+            if held[-1] not in _ESCAPES and held[-1] != "u":
+                return -1
+        elif held[-1] not in _HEX:
+            return -1
+        out.add(held[-1])
+        complete = len(held) == (6 if held[1] == "u" else 2)
+        state.held, state.sent = ("", "") if complete else (held, held)
+        return 1
+
+    def _short_escape(self, held: str, out: _Output) -> int:
         if held[-1] not in _ESCAPES:
             return -1
-        out.append(held[:-2] + _ESCAPES[held[-1]])
+        out.add(held[:-2] + _ESCAPES[held[-1]])
         self.state.held = ""
         return 1
 
-    def _unicode_escape(self, held: str, out: list[str]) -> int:
+    def _unicode_escape(self, held: str, out: _Output) -> int:
         """A complete `\\uXXXX`, perhaps the second of a surrogate pair. A lone surrogate keeps its escape."""
         state = self.state
         code = int(held[-4:], 16)
@@ -203,21 +302,20 @@ class JsonStream:
             state.held = held
             return 1
         if len(held) == 12 and 0xDC00 <= code < 0xE000:
-            pair = held.encode().decode("unicode_escape").encode("utf-16", "surrogatepass").decode("utf-16")
-            out.append(json.dumps(pair, ensure_ascii=self._ascii_only)[1:-1])
+            out.add(held.encode().decode("unicode_escape").encode("utf-16", "surrogatepass").decode("utf-16"))
             state.held = ""
             return 1
-        out.append(held[:-6])
+        out.add(held[:-6])
         state.held = ""
         if 0xD800 <= code < 0xDC00:
             state.held = held[-6:]
         elif 0xDC00 <= code < 0xE000:
-            out.append(held[-6:])
+            out.add(held[-6:])
         else:
-            out.append(json.dumps(chr(code), ensure_ascii=self._ascii_only)[1:-1])
+            out.add(json.dumps(chr(code), ensure_ascii=False)[1:-1])
         return 1
 
-    def _scalar(self, text: str, position: int, out: list[str]) -> int:
+    def _scalar(self, text: str, position: int, out: _Output) -> int:
         state = self.state
         pattern = _NUMBER_RUN if state.mode == "number" else _WORD_RUN
         run = pattern.match(text, position)
@@ -226,10 +324,13 @@ class JsonStream:
                 state.mode = "word"
                 return 0
             return 0 if self._close_scalar(out) else -1
-        state.held += run.group()
-        if state.mode == "word" and not any(word.startswith(state.held) for word in _WORDS):
+        if len(state.held) + run.end() - position > MAX_NUMBER:
             return -1
-        out.append(self._early(state))
+        state.held += run.group()
+        if state.mode == "word":
+            if not any(word.startswith(state.held) for word in _WORDS):
+                return -1
+        out.add(self._early(state))
         return run.end() - position
 
     @staticmethod
@@ -245,15 +346,22 @@ class JsonStream:
         state.sent += new
         return new
 
-    def _close_scalar(self, out: list[str]) -> bool:
+    def _close_scalar(self, out: _Output) -> bool:
         state = self.state
-        valid = _NUMBER.match(state.held) if state.mode == "number" else state.held in _WORDS
-        if not valid:
+        text = _dumped_number(state.held) if state.mode == "number" else _dumped_word(state.held)
+        if text is None:
             return False
-        text = json.dumps(json.loads(state.held))
         if not text.startswith(state.sent):
             text = state.held
-        out.append(text[len(state.sent) :])
+        out.add(text[len(state.sent) :])
         state.held = state.sent = ""
-        self._value_done()
+        self._value_done(out)
         return True
+
+
+def _dumped_number(text: str) -> str | None:
+    return json.dumps(json.loads(text)) if _NUMBER.match(text) else None
+
+
+def _dumped_word(text: str) -> str | None:
+    return text if text in _WORDS else None
