@@ -42,7 +42,8 @@ class ArgumentWriter(Protocol):
     """Turns the raw argument text of one call into JSON text, piece by piece.
 
     `kept` and `tail` describe the final arguments once `finish` was called: the first `kept` code points of all that
-    was written, then `tail`; `kept` None means all. `blank` says that no visible raw text came.
+    was written, then `tail`; `kept` None means all. `blank`: no visible raw text came. `in_value`: the raw text so far
+    ends inside a value.
     """
 
     kept: int | None
@@ -50,6 +51,9 @@ class ArgumentWriter(Protocol):
 
     @property
     def blank(self) -> bool: ...
+
+    @property
+    def in_value(self) -> bool: ...
 
     def feed(self, text: str) -> str:
         """JSON text that is certain after this piece."""
@@ -74,8 +78,9 @@ class Grammar:
     `boundaries`: tokens that begin or end a turn, where the search for an earlier end of reasoning stops. `preserved`:
     declared special tokens that are not dropped. `strips_reasoning`: white space at the end of reasoning is dropped.
     `strips_content`: one-shot drops the white space around content where there are calls. `drops_blank`: content that
-    is only white space is dropped where there are calls. `validates_names`: calls of functions that the request does
-    not offer are no calls.
+    is only white space is dropped where there are calls. `value_end`: the terminal that closes a value; a call does not
+    end inside a value that it closes later. `validates_names`: calls of functions that the request does not offer are
+    no calls.
     """
 
     markers: Mapping[str, tuple[str, ...]]
@@ -88,6 +93,7 @@ class Grammar:
     strips_content: bool = True
     drops_blank: bool = True
     validates_names: bool = False
+    value_end: str = ""
     spellings: Mapping[str, str] = field(init=False)
 
     def __post_init__(self) -> None:

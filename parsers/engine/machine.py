@@ -181,7 +181,7 @@ class MachineReasoningStage(ReasoningStage):
             self.state.state = transition.state
 
     def _end(self) -> None:
-        self.state.state, self.state.ended, self.state.blank = State.CONTENT, True, ""
+        self.state.state, self.state.ended = State.CONTENT, True
 
     def _text(self, unit: Unit, out: list[Event | Segment]) -> None:
         state = self.state
@@ -205,7 +205,8 @@ class CallState:
 
     `blank` is white space before the first visible content; `visible` says that some was sent; `called` that a call
     was. `name` and `pending` (arguments not sent yet) belong to the open call; `announced` says that its name was sent.
-    `spilling`: the markup being read is no call of a function on offer, so that its text is content.
+    `spilling`: the markup being read is no call of a function on offer, so that its text is content. `doubt`: text
+    since an end marker inside an open value, which belongs to the value if that is closed later; `doubted` its terminal.
     """
 
     state: str = State.CONTENT
@@ -220,6 +221,8 @@ class CallState:
     announced: bool = False
     pending: str = ""
     spilling: bool = False
+    doubt: str = ""
+    doubted: str = ""
 
 
 class MachineToolStage(ToolStage):
@@ -250,7 +253,9 @@ class MachineToolStage(ToolStage):
         for unit in self._machine.flush(held):
             self._unit(unit, events)
         state = self.state
-        if state.in_call:
+        if state.doubt:
+            self._confirm_end(events)
+        elif state.in_call:
             self._end_call(events, cut=True)
         elif state.opener:
             self._give_back(events, cut=True)
@@ -265,7 +270,13 @@ class MachineToolStage(ToolStage):
         if unit.terminal == DROP:
             return
         state = self.state
+        if state.doubt and not self._settles_doubt(unit, events):
+            state.doubt += unit.text
+            return
         transition = self._transition(unit.terminal) if unit.terminal else None
+        if transition and unit.terminal and self._is_doubtful(transition):
+            state.doubt, state.doubted = unit.text, unit.terminal
+            return
         if state.spilling and not (transition and Action.CALL_START in transition.actions):
             self._spilled(unit, transition, events)
             return
@@ -276,6 +287,33 @@ class MachineToolStage(ToolStage):
             self._text(unit.text, events)
         else:
             self._move(unit, transition, events)
+
+    def _is_doubtful(self, transition: Transition) -> bool:
+        """Whether a call would end inside a value that the format closes before."""
+        if not self._machine.grammar.value_end or Action.CALL_END not in transition.actions:
+            return False
+        return self._writer is not None and self._writer.in_value
+
+    def _settles_doubt(self, unit: Unit, events: list[Event]) -> bool:
+        """The end of the value tells that the end marker was text; the beginning of another call that it was none."""
+        if unit.terminal == self._machine.grammar.value_end:
+            text, self.state.doubt = self.state.doubt, ""
+            self._argument(text, events)
+            return True
+        opener = self._machine.transition(State.CONTENT, unit.terminal) if unit.terminal else None
+        if opener is None or opener.state not in CALL_STATES:
+            return False
+        self._confirm_end(events)
+        return True
+
+    def _confirm_end(self, events: list[Event]) -> None:
+        """The doubtful end marker did end the call."""
+        state = self.state
+        transition = self._machine.transition(state.state, state.doubted)
+        assert transition is not None
+        state.doubt = ""
+        state.state = transition.state
+        self._end_call(events, cut=False)
 
     def _spilled(self, unit: Unit, transition: Transition | None, events: list[Event]) -> None:
         """More of a rejected call, up to where its block ends."""
@@ -346,7 +384,7 @@ class MachineToolStage(ToolStage):
     def _start_call(self, marker: str) -> None:
         """The text up to the name is only kept where the name may turn out to be none."""
         state = self.state
-        if self._machine.grammar.validates_names:
+        if self._machine.grammar.validates_names and not self._silent:
             state.opener = state.opener or marker
         else:
             state.opener = ""
@@ -374,7 +412,7 @@ class MachineToolStage(ToolStage):
         return self._writer
 
     def _accepts_name(self, events: list[Event], *, cut: bool = False) -> bool:
-        """Whether the open call names a function. What names one that is not on offer is text, unless the name is cut."""
+        """Whether the open call names a function. If it is not on offer, the call is text, unless the name is cut."""
         state, grammar = self.state, self._machine.grammar
         name = state.name.strip()
         if not grammar.validates_names:
@@ -382,10 +420,14 @@ class MachineToolStage(ToolStage):
         offered = self._context.parameters
         if name in offered:
             return True
-        if not (cut and any(each.startswith(name) for each in offered)):
+        if not (cut and any(self._is_cut(name, each) for each in offered)):
             state.in_call, state.spilling = False, state.state in CALL_STATES
             self._give_back(events)
         return False
+
+    def _is_cut(self, text: str, name: str) -> bool:
+        """Whether the end of output cut `name`, or the marker behind it."""
+        return name.startswith(text) or (text.startswith(name) and self._machine.begins_marker(text[len(name) :]))
 
     def _announce(self, events: list[Event]) -> None:
         state = self.state
