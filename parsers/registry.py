@@ -18,16 +18,38 @@ from parsers.engine.exceptions import ParserConfigurationError
 from parsers.engine.parser import ParserPlan
 from parsers.engine.stage import Format, ReasoningFormat, ToolFormat, UnifiedFormat
 from parsers.engine.vocabulary import Vocabulary
-from parsers.formats import deepseek_r1, deepseek_v3, mimo, qwen3, seed_oss, step3p5
+from parsers.formats import (
+    deepseek_r1,
+    deepseek_v3,
+    glm,
+    harmony,
+    hy_v3,
+    hy_v4,
+    mimo,
+    pythonic,
+    qwen3,
+    seed_oss,
+    step3p5,
+)
 
 BUILT_IN: tuple[type[Format], ...] = (
+    harmony.Harmony,
     deepseek_r1.DeepSeekR1Reasoning,
     deepseek_r1.DeepSeekV3Reasoning,
     deepseek_r1.Holo2Reasoning,
     deepseek_v3.DeepSeekV31Tools,
     deepseek_v3.DeepSeekV3Tools,
+    glm.GlmReasoning,
+    glm.GlmTools,
+    glm.Ling3Reasoning,
+    glm.Ling3Tools,
+    hy_v3.HyV3Reasoning,
+    hy_v3.HyV3Tools,
+    hy_v4.HyV4Reasoning,
+    hy_v4.HyV4Tools,
     mimo.MimoReasoning,
     mimo.MimoTools,
+    pythonic.Pythonic,
     qwen3.Qwen3CoderTools,
     qwen3.Qwen3Reasoning,
     seed_oss.SeedOssReasoning,
@@ -81,17 +103,19 @@ def reasoning_formats() -> Mapping[str, type[Format]]:
 
 
 def build_plan(*, tool_parser: str | None, reasoning_parser: str | None, vocabulary: Vocabulary) -> ParserPlan | None:
-    """The parsers of one model; None if neither is named.
+    """The parsers of one model; None if neither is named, nor one claims the model.
 
-    Raises ParserConfigurationError for an unknown name, a pair that cannot be combined, or a tokenizer that lacks what a
-    format needs.
+    Raises ParserConfigurationError for an unknown name, a pair that cannot be combined, or a tokenizer that lacks what
+    a format needs.
     """
-    if not tool_parser and not reasoning_parser:
+    claimed = next((cls for cls in formats() if issubclass(cls, UnifiedFormat) and cls.claims(vocabulary)), None)
+    if not tool_parser and not reasoning_parser and claimed is None:
         return None
     name = f"{tool_parser or ''}+{reasoning_parser or ''}"
     tool_class = _lookup(tool_formats(), tool_parser, "tool-call") if tool_parser else None
     reasoning_class = _lookup(reasoning_formats(), reasoning_parser, "reasoning") if reasoning_parser else None
-    unified = next((cls for cls in (tool_class, reasoning_class) if cls and issubclass(cls, UnifiedFormat)), None)
+    named = (cls for cls in (tool_class, reasoning_class) if cls and issubclass(cls, UnifiedFormat))
+    unified = claimed or next(named, None)
     if unified is None:
         return ParserPlan(
             name=name,
@@ -101,7 +125,7 @@ def build_plan(*, tool_parser: str | None, reasoning_parser: str | None, vocabul
     if {tool_class, reasoning_class} - {None, unified}:
         raise ParserConfigurationError(
             f"--reasoning-parser {reasoning_parser} and --tool-call-parser {tool_parser} cannot be combined; "
-            f"{unified.names[0]!r} does both jobs itself: name it in both flags, or leave the other one out"
+            f"this model is parsed by {unified.names[0]!r} alone: name it in both flags, or leave the other one out"
         )
     return ParserPlan(name=name, unified=unified(vocabulary, tools=bool(tool_parser), reasoning=bool(reasoning_parser)))
 

@@ -42,6 +42,19 @@ class Lexer:
             pieces.append((buffer[position:hold], False))
         return pieces, buffer[max(hold, position) :]
 
+    def next(self, buffer: str, start: int) -> tuple[int, str]:
+        """(where plain text from `start` ends, the literal there). "" where no literal follows: the rest is held back.
+
+        For formats whose literals depend on the place they are at; it looks no further than one literal.
+        """
+        if self._pattern is None or self._first is None or not self._first.search(buffer, start):
+            return len(buffer), ""
+        hold = self._hold(buffer, start)
+        match = self._pattern.search(buffer, start)
+        if match is not None and match.start() < hold:
+            return match.start(), match.group()
+        return hold, ""
+
     def flush(self, held: str) -> list[Piece]:
         """What was held back is final: text, and literals that were waiting for a longer one."""
         pieces: list[Piece] = []

@@ -134,6 +134,8 @@ class OutputParser:
             content = outcome.raw
         if self._context.forces_call and not (content or "").strip():
             return None
+        if content == "" and self._plan.reasoning is None and not self._engine_based:
+            return ""
         return content or None
 
     def _message(self, reasoning: str | None, content: str | None, calls: Iterable[FoundCall]) -> Message:

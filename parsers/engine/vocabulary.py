@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 
@@ -32,3 +32,9 @@ class Vocabulary(Protocol):
 
     def extra(self, key: str) -> object:
         """An entry of tokenizer_config.json (such as a response template), None where absent."""
+
+    def pieces(self) -> Iterable[str]:
+        """All vocabulary entries, added tokens included, in the order of their IDs."""
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        """The text of `token_ids` together, special tokens kept."""

@@ -61,6 +61,12 @@ class FakeVocabulary:
             self._texts.append(text)
         return FIRST_TEXT_ID + self._texts.index(text)
 
+    def pieces(self) -> list[str]:
+        return [*self._tokens, *self._texts]
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        return "".join(map(self.text, token_ids))
+
     def spell(self, *texts: str) -> list[int]:
         """IDs of `texts` as ordinary tokens, one each, even where they spell a marker."""
         return [self.text_id(text) for text in texts]
