@@ -1,0 +1,226 @@
+"""Tool calls of Hermes 2 and 3, Qwen 2.5 and 3, LongCat and many others: JSON objects between two tags.
+
+    I will check.<tool_call>
+    {"name": "get_weather", "arguments": {"city": "Paris"}}
+    </tool_call>
+
+The tags are text; they need not be tokens. Text behind the first opening tag is never shown. If anything between the tags is
+no call, nothing is called and the text is the answer; what a stream has announced by then it cannot take back. Two things do
+not count as such: an opening tag that only begins another attempt, and text behind a complete call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from parsers.engine.assembly import unique_keys
+from parsers.engine.call_object import CallObject, CallObjectState
+from parsers.engine.context import RequestContext
+from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Event, Malformed, Segment
+from parsers.engine.lexer import Lexer
+from parsers.engine.scanner import text_of
+from parsers.engine.stage import Outcome, ToolFormat, ToolStage
+
+Phase = Literal["content", "call", "between", "text", "silent"]
+
+
+@dataclass(slots=True)
+class TaggedState:
+    """Where the stage stands.
+
+    Phases: `content` before the first tag, `call` inside tags, `between` behind them; `text`: what followed the first tag was
+    no call, everything is content; `silent`: the same, but calls were sent already, so that nothing more is.
+    `held` is text that may begin a tag; `raw` what was seen since the first tag, kept while nothing of it is sent; `index`
+    the open or next call; `call` its reader, `announced` whether its name is out, `blank` white space at the end of its
+    arguments, which waits for more, `damaged` that its arguments are no JSON and go out as they are.
+    """
+
+    phase: Phase = "content"
+    held: str = ""
+    raw: list[str] = field(default_factory=list)
+    sent: bool = False
+    index: int = 0
+    call: CallObjectState | None = None
+    announced: bool = False
+    blank: str = ""
+    damaged: bool = False
+
+
+class TaggedCalls(ToolStage):
+    """Calls between two tags; arguments are sent as they come (json 1)."""
+
+    State: ClassVar[type] = TaggedState
+
+    def __init__(self, opening: str, closing: str) -> None:
+        super().__init__()
+        self._opening = opening
+        self._outside = Lexer([opening])
+        self._inside = Lexer([opening, closing])
+        self._in_string = Lexer([closing])
+        self._events: list[Event] = []
+        self._passed: list[str] = []
+
+    def feed(self, segments: Sequence[Segment]) -> list[Event]:
+        state = self.state
+        self._events = []
+        text, state.held = state.held + text_of(segments), ""
+        position = 0
+        while position < len(text):
+            position = self._step(text, position)
+        if state.call is not None:
+            CallObject(state.call).pause()
+            self._send_arguments()
+        if not state.sent and any(isinstance(event, CallStart) for event in self._events):
+            state.sent, state.raw = True, []
+        return self._events
+
+    def finish(self) -> list[Event]:
+        state = self.state
+        self._events = []
+        if state.phase == "call":
+            self._close(None)
+        if state.phase in ("content", "text"):
+            self._content(state.held)
+        state.held = ""
+        return self._events
+
+    def _step(self, text: str, position: int) -> int:
+        """Deals with some of `text` from `position` on; the position behind it."""
+        match self.state.phase:
+            case "content" | "between":
+                return self._find_opening(text, position)
+            case "call":
+                return self._read_on(text, position)
+            case "text":
+                self._content(text[position:])
+        return len(text)
+
+    def _find_opening(self, text: str, position: int) -> int:
+        end, tag = self._outside.next(text, position)
+        if self.state.phase == "content":
+            self._content(text[position:end])
+        else:
+            self._remember(text[position:end])
+        if tag:
+            self._open()
+            return end + len(tag)
+        self.state.held = text[end:]
+        return len(text)
+
+    def _read_on(self, text: str, position: int) -> int:
+        """Up to the next tag, or to what may begin one. An opening tag inside a JSON string is data."""
+        end, tag = self._inside.next(text, position)
+        self._read(text[position:end])
+        in_string = CallObject(self.state.call).in_string
+        if tag == self._opening and in_string:
+            self._read(tag)
+        elif tag:
+            self._close(tag)
+        elif in_string:
+            start, (end, _) = end, self._in_string.next(text, end)
+            self._read(text[start:end])
+        if tag:
+            return end + len(tag)
+        self.state.held = text[end:]
+        return len(text)
+
+    def _open(self) -> None:
+        state = self.state
+        state.phase, state.call = "call", CallObjectState()
+        state.announced, state.blank, state.damaged = False, "", False
+        self._remember(self._opening)
+
+    def _read(self, text: str) -> None:
+        """Text of the open call."""
+        state = self.state
+        self._remember(text)
+        call = CallObject(state.call)
+        if not state.damaged:
+            position = call.feed(text)
+            if state.call.name is not None and not state.announced and not call.bad:
+                state.announced = True
+                self._events.append(CallStart(state.index, state.call.name))
+            state.damaged = call.bad and call.in_arguments
+            text = call.unread + text[position:]
+        if state.damaged:
+            self._passed.append(text)
+
+    def _send_arguments(self, *, last: bool = False) -> None:
+        """Sends what is new, but white space at its end. The brace that ends a damaged call is not its arguments'."""
+        state = self.state
+        if not state.announced:
+            return
+        text = state.blank + CallObject(state.call).take() + "".join(self._passed)
+        self._passed = []
+        kept = text.rstrip()
+        if last and state.damaged:
+            kept = kept.removesuffix("}").rstrip()
+        state.blank = text[len(kept) :]
+        if kept:
+            self._events.append(CallArguments(state.index, kept))
+
+    def _close(self, tag: str | None) -> None:
+        """The open call ends at `tag`, or with the output."""
+        state = self.state
+        self._send_arguments(last=True)
+        complete = CallObject(state.call).complete
+        state.call = None
+        if complete or state.announced and state.sent:
+            self._events.append(CallEnd(state.index, malformed=not complete))
+            state.index += 1
+            state.phase = "between"
+        elif state.sent and tag != self._opening:
+            self._events.append(Malformed())
+            state.phase = "silent"
+        elif tag != self._opening or state.announced:
+            self._give_back()
+        if tag == self._opening and state.phase != "text":
+            self._open()
+        elif tag:
+            self._remember(tag)
+
+    def _give_back(self) -> None:
+        """What followed the first tag was no call, and nothing of it is sent yet."""
+        state = self.state
+        self._events = [event for event in self._events if isinstance(event, Content)]
+        state.phase, raw, state.raw = "text", state.raw, []
+        self._content("".join(raw))
+
+    def _remember(self, text: str) -> None:
+        if self.state.phase == "text":
+            self._content(text)
+        elif not self.state.sent and text:
+            self.state.raw.append(text)
+
+    def _content(self, text: str) -> None:
+        if text:
+            self._events.append(Content(text))
+
+
+class HermesTools(ToolFormat):
+    """`hermes`, `qwen3_json` (json 1)."""
+
+    names = ("hermes", "qwen3_json")
+    opening: ClassVar[str] = "<tool_call>"
+    closing: ClassVar[str] = "</tool_call>"
+
+    def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
+        return TaggedCalls(self.opening, self.closing)
+
+    def settle(self, outcome: Outcome) -> None:
+        """All or nothing: one malformed call makes everything text."""
+        if outcome.malformed:
+            outcome.calls = []
+        for call in outcome.calls:
+            call.arguments = unique_keys(call.arguments)
+        outcome.called = bool(outcome.calls)
+
+
+class LongCatTools(HermesTools):
+    """`longcat`: the same with tags of its own."""
+
+    names = ("longcat",)
+    opening = "<longcat_tool_call>"
+    closing = "</longcat_tool_call>"
