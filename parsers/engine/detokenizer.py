@@ -51,6 +51,9 @@ class Codec(Protocol):
     def text(self, pieces: Sequence[str]) -> str:
         """Decode pieces, invalid bytes as U+FFFD."""
 
+    def is_silent(self, piece: str) -> bool:
+        """Whether a piece never adds text: "", and control tokens that are not shown."""
+
     def ending(self, pieces: Sequence[str], before: Ending) -> Ending:
         """How `text(pieces)` ends, from its last pieces alone. `before` was the answer without the last piece.
 
@@ -109,6 +112,7 @@ class Detokenizer:
             if stop > start:
                 released += texts[start:stop]  # type: ignore[arg-type]
                 self._pieces, self._prefix, self._read = [self._codec.piece(token_ids[stop - 1])], 0, 1
+                self._ending = Ending.CLOSED
                 start = stop
             else:
                 released.append(self._step(token_ids[start]))
@@ -119,7 +123,7 @@ class Detokenizer:
         """End of the run of tokens from `start` on whose texts are known without decoding; `start` if there is none."""
         if texts[start] is None or self._read != len(self._pieces) or self._prefix > self._read:
             return start
-        if self._codec.needs_opening and not any(self._pieces[self._prefix :]):
+        if self._codec.needs_opening and not self._codec.text(self._pieces[self._prefix :]):
             return start
         try:
             return texts.index(None, start)
@@ -127,15 +131,23 @@ class Detokenizer:
             return len(texts)
 
     def _step(self, token_id: int) -> str:
-        if token_id in self._skipped:
+        pieces = self._pieces
+        is_skipped = token_id in self._skipped
+        piece = "" if is_skipped else self._codec.piece(token_id)
+        if not is_skipped:
+            pieces.append(piece)
+        if max(self._prefix, self._read) >= len(pieces):
             return self._hold(self._ending)
-        piece, pieces = self._codec.piece(token_id), self._pieces
-        pieces.append(piece)
-        if not piece or max(self._prefix, self._read) >= len(pieces):
-            return self._hold(Ending.UNKNOWN)
+        if self._ending is not Ending.UNKNOWN and self._codec.is_silent(piece):
+            ends_run = self._ending is Ending.STUCK and not is_skipped
+            return self._hold(Ending.OPEN if ends_run else self._ending)
         ending = self._codec.ending(pieces[self._prefix :] if self._prefix else pieces, self._ending)
         if ending in (Ending.OPEN, Ending.STUCK):
             return self._hold(ending)
+        return self._release(ending)
+
+    def _release(self, ending: Ending) -> str:
+        pieces = self._pieces
         before = self._codec.text(pieces[self._prefix : self._read])
         after = self._codec.text(pieces[self._prefix :])
         if len(after) <= len(before) or after.endswith(REPLACEMENT):

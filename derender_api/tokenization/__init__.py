@@ -1,0 +1,10 @@
+"""Tokenizers: loading them from a folder or the hub, and what the rest of the service asks of them.
+
+This package is the only place that imports transformers and mistral-common, and it does so only for the tokenizers
+that need them: a tokenizer.json of the generic class is read with the `tokenizers` library alone.
+"""
+
+from derender_api.tokenization.handle import TokenizerHandle
+from derender_api.tokenization.loading import TokenizerError, load_tokenizer
+
+__all__ = ["TokenizerError", "TokenizerHandle", "load_tokenizer"]

@@ -1,0 +1,151 @@
+"""What the service knows of one tokenizer: pieces, text, special and end-of-sequence IDs, model facts."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Protocol
+
+from parsers.engine.detokenizer import Codec
+
+MARKER = "▁"
+MAX_ID = 2**32 - 1
+TEXT_CACHE = 65_536
+
+
+class TokenIdOutOfRange(ValueError):
+    """A token ID that no vocabulary can hold (outside the unsigned 32-bit range). The client's fault (protocol 8.7)."""
+
+
+class Backend(Protocol):
+    """The library behind a tokenizer."""
+
+    def piece(self, token_id: int) -> str: ...
+
+    def token_id(self, piece: str) -> int | None: ...
+
+    def encode(self, text: str, *, add_special_tokens: bool) -> list[int]: ...
+
+    def size(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFacts:
+    """What the files beside the tokenizer say about the model."""
+
+    model_type: str = ""
+    max_model_len: int | None = None
+    eos_ids: frozenset[int] = frozenset()
+    chat_template: str = ""
+    tokenizer_config: Mapping[str, Any] = field(default_factory=dict)
+
+
+class TokenizerHandle:
+    """One tokenizer, shared by every model that names its folder. Immutable but for caches, thread-safe.
+
+    `codec` is what the detokenizer works with; `codec_unspaced` differs for slow tokenizers only, which otherwise put
+    spaces around added tokens. `eos_id` is the tokenizer's own end-of-sequence ID, `model_eos_ids` all of the model's
+    (protocol 8.1).
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        codec: Codec,
+        facts: ModelFacts,
+        eos_id: int | None,
+        special_tokens: Mapping[int, str],
+        codec_unspaced: Codec | None = None,
+        restores_spaces: bool = False,
+        clean_up: Callable[[str], str] | None = None,
+    ) -> None:
+        self.codec = codec
+        self.codec_unspaced = codec_unspaced or codec
+        self.eos_id = eos_id
+        self.model_eos_ids = facts.eos_ids if eos_id is None else facts.eos_ids | {eos_id}
+        self.model_type = facts.model_type
+        self.max_model_len = facts.max_model_len
+        self.chat_template = facts.chat_template
+        self.tokenizer_config = facts.tokenizer_config
+        self.special_tokens = special_tokens
+        self.vocabulary = HandleVocabulary(self)
+        self._backend = backend
+        self._restores_spaces = restores_spaces
+        self._clean_up = clean_up
+        self.token_text = lru_cache(maxsize=TEXT_CACHE)(self._token_text)
+
+    def piece(self, token_id: int) -> str:
+        """The vocabulary piece of an ID, "" where there is none."""
+        return self._backend.piece(token_id)
+
+    def token_id(self, piece: str) -> int | None:
+        """The ID of a vocabulary piece or added token."""
+        return self._backend.token_id(piece)
+
+    def encode(self, text: str, *, add_special_tokens: bool = False) -> list[int]:
+        """Token IDs of `text`."""
+        return self._backend.encode(text, add_special_tokens=add_special_tokens)
+
+    def pieces(self) -> Iterator[str]:
+        """All vocabulary entries in the order of their IDs."""
+        return (piece for token_id in range(self._backend.size()) if (piece := self._backend.piece(token_id)))
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        """The text of all `token_ids` together, special tokens kept, unknown IDs left out.
+
+        Raises TokenIdOutOfRange.
+        """
+        pieces = []
+        for token_id in token_ids:
+            if not 0 <= token_id <= MAX_ID:
+                size = "small" if token_id < 0 else "large"
+                raise TokenIdOutOfRange(f"number too {size} to fit in target type")
+            if piece := self._backend.piece(token_id):
+                pieces.append(piece)
+        text = self.codec.text(pieces)
+        return self._clean_up(text) if self._clean_up else text
+
+    def _token_text(self, token_id: int) -> str | None:
+        """The text of one token alone, None where there is no such token (protocol 8.7). Raises TokenIdOutOfRange."""
+        text = self.decode([token_id])
+        piece = self._backend.piece(token_id)
+        if not piece:
+            return None
+        if self._restores_spaces:
+            leading = len(piece) - len(piece.lstrip(MARKER))
+            return " " * leading + text.lstrip(" ") if leading else text
+        return text
+
+
+class HandleVocabulary:
+    """The parser core's view of a tokenizer (`parsers.engine.vocabulary.Vocabulary`)."""
+
+    def __init__(self, handle: TokenizerHandle) -> None:
+        self._handle = handle
+
+    @property
+    def special_tokens(self) -> Mapping[int, str]:
+        return self._handle.special_tokens
+
+    @property
+    def model_type(self) -> str:
+        return self._handle.model_type
+
+    @property
+    def chat_template(self) -> str:
+        return self._handle.chat_template
+
+    def token_id(self, text: str) -> int | None:
+        return self._handle.token_id(text)
+
+    def encode(self, text: str) -> Sequence[int]:
+        return self._handle.encode(text)
+
+    def extra(self, key: str) -> object:
+        return self._handle.tokenizer_config.get(key)
+
+    def pieces(self) -> Iterator[str]:
+        return self._handle.pieces()
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        return self._handle.decode(token_ids)

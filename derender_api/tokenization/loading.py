@@ -1,0 +1,67 @@
+"""Finds the tokenizer of a folder or hub ID and chooses the library that reads it."""
+
+from pathlib import Path
+
+from derender_api.tokenization.fast import is_readable_alone, load_fast
+from derender_api.tokenization.handle import TokenizerHandle
+from derender_api.tokenization.hugging_face import load_with_transformers
+from derender_api.tokenization.mistral import load_mistral, mistral_file
+from parsers.configuration import ModelConfigurationError
+
+DOWNLOADED = ("*.json", "*.jinja", "*.model", "*.model.v*", "*.tiktoken", "*.txt", "tokenization_*.py")
+
+
+class TokenizerError(ModelConfigurationError):
+    """A tokenizer that cannot be loaded. The operator's fault; the text names the flag and the cure."""
+
+
+def load_tokenizer(path: str, *, revision: str | None = None, mode: str = "auto") -> TokenizerHandle:
+    """Load the tokenizer of a folder or a hub ID.
+
+    `mode` is vLLM's `--tokenizer-mode`: "auto", "hf", "slow" or "mistral". Raises TokenizerError.
+    """
+    folder = _folder(path, revision)
+    try:
+        return _load(folder, mode)
+    except TokenizerError:
+        raise
+    except ImportError as error:
+        raise TokenizerError(
+            f"--tokenizer {path}: needs {error.name}; install it (pip install 'derender[mistral]')."
+        ) from error
+    except Exception as error:
+        raise TokenizerError(
+            f"--tokenizer {path}: cannot be loaded ({error}); check the folder and --tokenizer-mode."
+        ) from error
+
+
+def _load(folder: Path, mode: str) -> TokenizerHandle:
+    mistral = mistral_file(folder)
+    if mode == "mistral" or (mode == "auto" and mistral and not (folder / "tokenizer.json").exists()):
+        if mistral is None:
+            raise TokenizerError(
+                f"--tokenizer-mode mistral: {folder} has neither tekken.json nor tokenizer.model.v*; "
+                "use --tokenizer-mode hf."
+            )
+        return load_mistral(mistral)
+    if mode != "slow" and is_readable_alone(folder):
+        return load_fast(folder)
+    return load_with_transformers(folder, use_fast=mode != "slow")
+
+
+def _folder(path: str, revision: str | None) -> Path:
+    """`path` itself if it is a folder, else the files of that hub ID, downloaded or from the hub's cache."""
+    folder = Path(path).expanduser()
+    if folder.is_dir():
+        return folder
+    if path.startswith(("/", ".", "~")) or path.count("/") > 1:
+        raise TokenizerError(f"--tokenizer {path}: there is no such folder.")
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(path, revision=revision, allow_patterns=list(DOWNLOADED)))
+    except Exception as error:
+        raise TokenizerError(
+            f"--tokenizer {path}: not a folder, and the hub does not give it ({error}); "
+            "check the name, --revision and the network."
+        ) from error
