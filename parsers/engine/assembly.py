@@ -73,7 +73,7 @@ def delta_of(events: Iterable[Event], *, merge: bool) -> Delta:
                 delta.content = (delta.content or "") + text
             case CallStart(index, name, call_id):
                 delta.calls.append(CallDelta(index=index, id=call_id, name=name))
-            case CallArguments(index, text):
+            case CallArguments(index, text, raw) if text or raw is None:
                 _add_arguments(delta.calls, index, text, merge=merge)
     return delta
 

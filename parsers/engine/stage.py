@@ -179,6 +179,11 @@ class UnifiedFormat(Format):
         self.tools = tools
         self.reasoning = reasoning
 
+    @classmethod
+    def claims(cls, vocabulary: Vocabulary) -> bool:
+        """Whether models with this vocabulary are always parsed by this format, named or not."""
+        return False
+
     def open(self, context: RequestContext, prompt_token_ids: Sequence[int] | None) -> UnifiedStage:
         raise NotImplementedError
 
