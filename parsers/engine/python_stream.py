@@ -1,0 +1,116 @@
+"""One Python call list within a stream.
+
+Reads it, sends its calls when vLLM would, gives the text back if it is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .events import Content, Event, Malformed
+from .python_calls import CallListReader, CallListState, ends_statement
+from .python_gate import CompletionGate, GateState
+
+# Text behind a list longer than this is not looked at again with every chunk.
+_TRAIL_LIMIT = 256
+
+
+@dataclass(slots=True)
+class CallStreamState:
+    """`raw`.
+
+    The text so far, as long as nothing of it was sent; `cut`: text behind the list was dropped as too long to matter.
+    """
+
+    gate: GateState = field(default_factory=GateState)
+    calls: CallListState = field(default_factory=CallListState)
+    raw: list[str] = field(default_factory=list)
+    sent: bool = False
+    cut: bool = False
+
+
+class CallStream:
+    """`feed` a chunk, then ask for its `events`; `finish` at the end of output.
+
+    `gated`, `keyword_names`, `waits`: see CallListReader. `alone`: nothing but white space may follow the list.
+    """
+
+    def __init__(
+        self,
+        state: CallStreamState,
+        *,
+        gated: bool = True,
+        keyword_names: bool = False,
+        waits: bool = False,
+        alone: bool = False,
+    ) -> None:
+        self.state = state
+        self._gate = CompletionGate(state.gate)
+        self._reader = CallListReader(state.calls, gated=gated, keyword_names=keyword_names, waits=waits, alone=alone)
+
+    @property
+    def closed(self) -> bool:
+        """The list's closing bracket was read."""
+        return self._reader.closed
+
+    def feed(self, text: str) -> tuple[str, str] | None:
+        """None, or (text that is no call list, text behind it not looked at yet), once, if nothing was sent of it."""
+        state = self.state
+        if self._reader.invalid:
+            return None
+        if not state.sent:
+            state.raw.append(text)
+        core = self._gate.feed(text)
+        read = self._reader.feed(core)
+        if not self._reader.invalid or state.sent:
+            return None
+        unread = core[read:] + self._gate.flush()
+        return self._given_back(unread), unread
+
+    def _given_back(self, unread: str) -> str:
+        raw = "".join(self.state.raw)
+        self.state.raw = []
+        return raw[: len(raw) - len(unread)]
+
+    def events(self) -> list[Event]:
+        """What this chunk sends."""
+        if self._reader.invalid:
+            return []
+        if self._reader.closed:
+            return self._closed_events()
+        if self._gate.passes() and self._reader.ready(self.state.gate.stack):
+            return self._take()
+        return []
+
+    def _take(self) -> list[Event]:
+        events = self._reader.take()
+        if events:
+            self.state.sent, self.state.raw = True, []
+        return events
+
+    def _closed_events(self) -> list[Event]:
+        """Behind the list: the rest of it, or "" as vLLM sends while what follows is Python too."""
+        state = self.state
+        trail = "".join(state.calls.trail)
+        if len(trail) > _TRAIL_LIMIT:
+            if not state.calls.finished:
+                state.calls.trail, state.cut = [], True
+            return []
+        if trail and not (self._gate.passes() and ends_statement(trail + self._gate.closers())):
+            return []
+        events = self._take()
+        if not events and not state.cut and not state.gate.stack:
+            return [Content("")]
+        return events
+
+    def finish(self) -> list[Event]:
+        """The end of output: the rest of a complete list; text that is none; a sign that what was sent is none."""
+        state = self.state
+        held = self._gate.flush()
+        if not self._reader.invalid:
+            self._reader.feed(held)
+        if self._reader.closed and (state.cut or ends_statement("".join(state.calls.trail))):
+            return self._take()
+        if state.sent:
+            return [Malformed()]
+        return [Content(self._given_back(""))] if state.raw else []
