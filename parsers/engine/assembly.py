@@ -15,6 +15,7 @@ from .events import (
     Event,
     Malformed,
     Reasoning,
+    ReasoningIsAnswer,
     ReasoningRetracted,
 )
 from .stage import FoundCall, Outcome
@@ -127,6 +128,10 @@ def collect(events: Iterable[Event]) -> tuple[str | None, Outcome]:
                 _close(calls[index], event)
             case Malformed():
                 outcome.malformed = True
+            case ReasoningIsAnswer(repeated=True):
+                reasoning = None
+            case ReasoningIsAnswer():
+                outcome.swapped = True
     outcome.content = "".join(content) if content else None
     outcome.calls = [calls[index] for index in sorted(calls)]
     outcome.malformed = outcome.malformed or any(call.malformed for call in outcome.calls)

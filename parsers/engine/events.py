@@ -93,4 +93,14 @@ class ReasoningRetracted:
     """
 
 
-Event = Reasoning | Content | CallStart | CallArguments | CallEnd | Malformed | ReasoningRetracted
+@dataclass(frozen=True, slots=True)
+class ReasoningIsAnswer:
+    """The output held nothing but reasoning, and the request wants an answer: one-shot answers swap the two.
+
+    `repeated`: the reasoning was handed on as content, too, so that they only drop it.
+    """
+
+    repeated: bool = False
+
+
+Event = Reasoning | Content | CallStart | CallArguments | CallEnd | Malformed | ReasoningRetracted | ReasoningIsAnswer

@@ -206,7 +206,7 @@ class CallState:
     `blank` is white space before the first visible content; `visible` says that some was sent; `called` that a call
     was. `name` and `pending` (arguments not sent yet) belong to the open call; `announced` says that its name was sent.
     `spilling`: the markup being read is no call of a function on offer, so that its text is content. `doubt`: text
-    since an end marker inside an open value, which belongs to the value if that is closed later; `doubted` its terminal.
+    since an end marker inside an open value, which belongs to the value if that closes later; `doubted` its terminal.
     """
 
     state: str = State.CONTENT

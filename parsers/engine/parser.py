@@ -12,7 +12,7 @@ from typing import Any
 
 from .assembly import Call, Delta, Message, append_finish, collect, delta_of
 from .context import NamedToolChoice, RequestContext
-from .events import CallStart, Event, Reasoning, ReasoningRetracted, Text, Token
+from .events import CallStart, Event, Reasoning, ReasoningIsAnswer, ReasoningRetracted, Text, Token
 from .exceptions import InvalidSnapshotError
 from .plain import NamedArguments, PassThrough, RequiredCalls
 from .scanner import scan, text_of
@@ -122,6 +122,8 @@ class OutputParser:
             content = outcome.content
         else:
             content = self._settled_content(outcome)
+        if outcome.swapped:
+            reasoning, content = content, reasoning
         return self._message(reasoning, content, outcome.calls)
 
     def _settled_content(self, outcome: Outcome) -> str | None:
@@ -259,7 +261,7 @@ def _parted(items: Iterable[Any]) -> tuple[list[Event], list[Text | Token]]:
     events: list[Event] = []
     rest: list[Text | Token] = []
     for item in items:
-        if isinstance(item, Reasoning | ReasoningRetracted):
+        if isinstance(item, Reasoning | ReasoningRetracted | ReasoningIsAnswer):
             events.append(item)
         else:
             rest.append(item)

@@ -94,7 +94,8 @@ class Outcome:
     """The events of a whole output, summed up, before a format's one-shot rules.
 
     `raw` is the text that went into the tool stage; `malformed` that some markup in it was no call; `called` that the
-    format counts the text as calls, so that its content is used even if no call is left.
+    format counts the text as calls, so that its content is used even if no call is left; `swapped` that reasoning
+    is the answer.
     """
 
     content: str | None = None
@@ -102,6 +103,7 @@ class Outcome:
     malformed: bool = False
     raw: str = ""
     called: bool = False
+    swapped: bool = False
 
 
 class Format:
