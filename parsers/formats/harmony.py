@@ -134,7 +134,15 @@ class HarmonyStage(UnifiedStage):
             else:
                 text, self.state.early = segment.text.removeprefix(self.state.early), ""
                 self._text(text, events)
+        self._pause(events)
         return events
+
+    def _pause(self, events: list[Event]) -> None:
+        """The chunk ends: a backslash of the open arguments need not wait."""
+        if self.state.json is not None:
+            text = JsonStream(self.state.json).pause()
+            if text:
+                events.append(CallArguments(self.state.index, text, raw=""))
 
     def finish(self) -> list[Event]:
         """A body ends; text without any markup is the answer; a cut header is nothing."""
