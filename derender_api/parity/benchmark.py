@@ -80,10 +80,13 @@ class Work:
         body = {"generate_response": {"request_id": "bench", "choices": [choice]}, **self._request()}
         return dumps(body | {"prompt_tokens": self.plan.prompt_length})
 
-    def chunk(self, token_ids: Sequence[int], *, state: Any, last: bool) -> bytes:
+    def prompt(self) -> list[int]:
+        """The prompt's token IDs."""
+        return self._ids(self._prose(self.plan.prompt_length + 10))[: self.plan.prompt_length]
+
+    def chunk(self, token_ids: Sequence[int], *, prompt: Sequence[int], state: Any, last: bool) -> bytes:
         """Body of the call for one chunk."""
         choice = {"index": 0, "token_ids": token_ids, "finish_reason": "stop" if last else None}
-        prompt = self._ids(self._prose(self.plan.prompt_length))[: self.plan.prompt_length]
         body = {
             "stream": True,
             "generate_chunk": {"request_id": "bench", "choices": [choice]},
@@ -195,10 +198,10 @@ def _throughput(url: str, body: bytes, *, requests: int, clients: int) -> float:
 
 def _stream(url: str, work: Work, token_ids: Sequence[int]) -> tuple[float, float, int]:
     """A whole stream, a token a call: seconds in all, seconds of the last call, bytes in both directions."""
-    server, state, carried, last = Remote(url), None, 0, 0.0
-    total = 0.0
+    server, prompt, state = Remote(url), work.prompt(), None
+    total, last, carried = 0.0, 0.0, 0
     for index, token_id in enumerate(token_ids):
-        body = work.chunk([token_id], state=state, last=index == len(token_ids) - 1)
+        body = work.chunk([token_id], prompt=prompt, state=state, last=index == len(token_ids) - 1)
         started = time.perf_counter()
         status, content = server.exchange("POST", CHAT, JSON_TYPE, body)
         last = time.perf_counter() - started

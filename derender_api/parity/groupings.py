@@ -5,7 +5,7 @@ split after a tokens; a trailing "f" sends the finish reason in a last chunk wit
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 FEW_SPLITS = 8
 """Two-way splits tried per case where not all of them are."""
@@ -35,7 +35,7 @@ def self_groupings(count: int, *, every_split: bool, seed: int) -> Iterator[str]
     yield from (str(size) for size in (1, 2, 3, 5, 7) if size == 1 or size < count)
     yield f"r{seed % 1000}"
     yield "all"
-    splits = range(1, count)
+    splits: Sequence[int] = range(1, count)
     if not every_split and len(splits) > FEW_SPLITS:
         splits = sorted(random.Random(seed).sample(splits, FEW_SPLITS))
     yield from (f"{first}|{count - first}" for first in splits)

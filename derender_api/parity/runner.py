@@ -19,7 +19,7 @@ from derender_api.parity.groupings import lengths, self_groupings
 from derender_api.parity.observed import Observed, Streamed, oneshot_answer, recorded_oneshot
 from derender_api.parity.results import CaseResult, ProfileResult, RunResult
 from derender_api.parity.right import RightAnswer, right_answer
-from derender_api.parity.rules import Exceptions, judge, judge_http
+from derender_api.parity.rules import Exceptions, Verdict, judge, judge_http
 from derender_api.parity.suite import Case, HttpCase, Profile, Suite, read_case, read_suite
 from derender_api.parity.tokenizers import TokenizerMissing, locate
 
@@ -168,7 +168,7 @@ def _run_case(line: bytes, work: Work, driver: Driver) -> CaseResult:
     exceptions = Exceptions(entries, work.right.get(case.id))
     if isinstance(case, HttpCase):
         answers = application.post_exchanges(driver.application, case.exchanges)
-        verdicts = (judge_http(case, answers, entry=exceptions.entry("http")),)
+        verdicts: tuple[Verdict, ...] = (judge_http(case, answers, entry=exceptions.entry("http")),)
     else:
         verdicts = tuple(judge(case, driver.observe(case), exceptions=exceptions))
     return CaseResult(case.id, verdicts, time.monotonic() - started)

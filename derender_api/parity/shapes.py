@@ -45,6 +45,7 @@ def difference(expected: Any, got: Any, *, path: str = "") -> str | None:
 
 
 def _difference(expected: Any, got: Any, path: str) -> str | None:
+    pairs: list[tuple[str, Any, Any]]
     if isinstance(expected, dict) and isinstance(got, dict):
         if list(expected) != list(got):
             return f"{path or 'body'}: expected the keys {list(expected)}, got {list(got)}"
@@ -56,4 +57,4 @@ def _difference(expected: Any, got: Any, path: str) -> str | None:
     else:
         same = type(expected) is type(got) and repr(expected) == repr(got)
         return None if same else f"{path or 'body'}: expected {expected!r}, got {got!r}"
-    return next((found for name, *each in pairs if (found := _difference(*each, name))), None)
+    return next((found for name, left, right in pairs if (found := _difference(left, right, name))), None)

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from parsers.configuration import ModelConfiguration
+from parsers.configuration import ModelConfiguration, TokenizerMode
 
 MODEL_NAME = "model"
 """The model name that recorded requests carry unless their profile says otherwise."""
@@ -37,7 +37,7 @@ class Profile:
     enable_auto_tool_choice: bool | None = None
     default_chat_template_kwargs: Mapping[str, Any] | None = None
     max_model_len: int | None = None
-    tokenizer_mode: str = "auto"
+    tokenizer_mode: TokenizerMode = "auto"
 
     def configuration(self, *, folder: Path, name: str | None = None) -> ModelConfiguration:
         """The served model that stands for this profile, with the tokenizer in `folder`.

@@ -69,6 +69,6 @@ def _cases(paths: list[Path], only: str) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def _open(path: Path, mode: str) -> Iterator[IO[str]]:
-    opener = gzip.open if path.suffix == ".gz" else open
+    opener: Any = gzip.open if path.suffix == ".gz" else open
     with opener(path, mode, encoding="utf-8") as file:
         yield file

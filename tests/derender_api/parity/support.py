@@ -4,7 +4,6 @@ import gzip
 import json
 
 from derender_api.parity.observed import HttpAnswer
-from derender_api.parity.suite import dumps
 
 MESSAGE = {"role": "assistant", "content": "ab", "reasoning": None}
 USAGE = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
@@ -72,4 +71,4 @@ class Echo:
         first = value["stream_state"] is None
         delta = {"role": "assistant" if first else None, "content": self._text(choice["token_ids"]) or None}
         answered = {"delta": {**delta, "reasoning": None}, "finish_reason": choice["finish_reason"]}
-        return {"chunk": {"choices": [answered]}, "stream_state": {"sent": dumps(value["stream_state"]).decode()}}
+        return {"chunk": {"choices": [answered]}, "stream_state": {"steps": (value["stream_state"] or {"steps": 0})["steps"] + 1}}

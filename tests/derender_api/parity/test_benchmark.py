@@ -21,6 +21,7 @@ class Ones:
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1
     status = 200
 
     def do_POST(self):
