@@ -11,6 +11,7 @@ from .events import (
     CallArguments,
     CallEnd,
     CallStart,
+    Citation,
     Content,
     Event,
     Malformed,
@@ -40,9 +41,10 @@ class Delta:
     reasoning: str | None = None
     content: str | None = None
     calls: list[CallDelta] = field(default_factory=list)
+    citations: list[Citation] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return self.reasoning is not None or self.content is not None or bool(self.calls)
+        return self.reasoning is not None or self.content is not None or bool(self.calls or self.citations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ def delta_of(events: Iterable[Event], *, merge: bool) -> Delta:
                 delta.reasoning = (delta.reasoning or "") + text
             case Content(text):
                 delta.content = (delta.content or "") + text
+            case Citation():
+                delta.citations.append(event)
             case CallStart(index, name, call_id):
                 delta.calls.append(CallDelta(index=index, id=call_id, name=name))
             case CallArguments(index, text, raw) if text or raw is None:
@@ -97,6 +101,7 @@ def append_finish(delta: Delta, finish: Delta, *, merge: bool) -> None:
         delta.reasoning = (delta.reasoning or "") + finish.reasoning
     if finish.content is not None:
         delta.content = (delta.content or "") + finish.content
+    delta.citations += finish.citations
     for entry in finish.calls:
         last = delta.calls[-1] if delta.calls else None
         if merge and last is not None and last.index == entry.index and entry.name is None:
@@ -144,6 +149,8 @@ def _close(call: FoundCall, end: CallEnd) -> None:
         call.arguments = end.arguments
     elif end.kept is not None:
         call.arguments = call.arguments[: end.kept] + end.tail
+    if end.redumped:
+        call.arguments = unique_keys(call.arguments)
 
 
 def dump_json(value: object) -> str:

@@ -44,6 +44,16 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
+class Citation:
+    """Code points `start` to `end` of the content or reasoning, `text`, are backed by sources. Only streams show it."""
+
+    start: int
+    end: int
+    text: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
 class CallStart:
     """The name of call `index` is known. `id` is the format's own call ID, None for a generated one."""
 
@@ -70,7 +80,8 @@ class CallEnd:
 
     `arguments` replaces the pieces sent before, where only the whole text allows the right answer; `kept` keeps their
     first so many code points and adds `tail` (a cut parameter is left out). `malformed` says that the text between the
-    markers was no call, so an answer that was not sent yet may drop it.
+    markers was no call, so an answer that was not sent yet may drop it. `redumped`: a one-shot answer dumps the
+    arguments anew.
     """
 
     index: int
@@ -78,6 +89,7 @@ class CallEnd:
     malformed: bool = False
     kept: int | None = None
     tail: str = ""
+    redumped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,4 +115,14 @@ class ReasoningIsAnswer:
     repeated: bool = False
 
 
-Event = Reasoning | Content | CallStart | CallArguments | CallEnd | Malformed | ReasoningRetracted | ReasoningIsAnswer
+Event = (
+    Reasoning
+    | Content
+    | Citation
+    | CallStart
+    | CallArguments
+    | CallEnd
+    | Malformed
+    | ReasoningRetracted
+    | ReasoningIsAnswer
+)

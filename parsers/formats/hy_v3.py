@@ -70,7 +70,7 @@ class TaggedState:
     """`place`: "content", "block", "name", "args", "key", "gap" (between key and value) or "value".
 
     `parts` is the text of the open name, key or value that is not sent as it comes; `since_end` what followed a
-    `</tool_call>` inside a value, which either ended the call or is part of the value; `opener` all text since the block
+    `</tool_call>` inside a value, which either ended the call or is part of the value; `opener` all text since a block
     began, while no call did. Of the open call: `sent` counts its arguments' code points, `settled` those of closed
     pairs. `queue` holds what later chunks send: [kind, call, text]. `began`: a block was seen; `blocks`: those that are
     complete; `blank`: white space precedes the next call.

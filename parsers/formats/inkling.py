@@ -1,0 +1,476 @@
+"""Inkling: messages with a kind each; a call is a JSON object.
+
+<|message_model|><|content_thinking|>The user asks for the weather.<|end_message|>
+<|message_model|><|content_text|>Let me look.<|end_message|>
+<|message_model|><|content_invoke_tool_json|>{"name": "get_weather", "args": {"city": "Paris"}}<|end_message|>
+<|content_model_end_sampling|>
+
+(in one line, and without the first marker, which ends the prompt). What stands between `<|message_model|>` and the next
+marker is a header. The markers count wherever they are spelled.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from parsers.engine.context import RequestContext
+from parsers.engine.events import (
+    CallArguments,
+    CallEnd,
+    CallStart,
+    Content,
+    Event,
+    Malformed,
+    Reasoning,
+    Segment,
+    Text,
+)
+from parsers.engine.json_members import Members, MembersState
+from parsers.engine.lexer import Lexer
+from parsers.engine.stage import Format, Outcome, ReasoningFormat, ReasoningStage, Stage, ToolFormat, ToolStage
+from parsers.engine.vocabulary import Vocabulary
+
+MODEL, THINKING, CALL = "<|message_model|>", "<|content_thinking|>", "<|content_invoke_tool_json|>"
+END, STOP = "<|end_message|>", "<|content_model_end_sampling|>"
+TEXTS = ("<|content_text|>", "<|content_invoke_tool_text|>", "<|content_tool_error|>")
+MARKERS = (MODEL, THINKING, CALL, END, STOP, *TEXTS)
+_LEXER = Lexer(MARKERS)
+_NAME_STRING = re.compile(r'[^"\\]+')
+
+
+class Markers(Format):
+    """Base of both formats: declared special tokens that are no markers are dropped."""
+
+    engine_based = True
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__(vocabulary)
+        self.marks = {token_id: text for token_id, text in vocabulary.special_tokens.items() if text not in MARKERS}
+
+
+@dataclass(slots=True)
+class MessageState:
+    """`place`: "content", "header", "reasoning" or "call". `held` is the beginning of a marker, `header` the open header.
+
+    `blank` is white space of a thought that only counts if more of it follows; `ended`: the answer has begun.
+    """
+
+    place: str = "header"
+    held: str = ""
+    header: list[str] = field(default_factory=list)
+    blank: str = ""
+    ended: bool = False
+
+
+class MessageReader(Stage):
+    """Walks over messages. Which place a marker leads to is newest 8's table; subclasses say what becomes of the text."""
+
+    def _read(self, segments: Sequence[Segment], out: list[Any]) -> None:
+        for segment in segments:
+            if isinstance(segment, Text):
+                pieces, self.state.held = _LEXER.cut(self.state.held, segment.text)
+                self._pieces(pieces, out)
+            else:
+                self._flush(out)
+
+    def _flush(self, out: list[Any]) -> None:
+        held, self.state.held = self.state.held, ""
+        self._pieces(_LEXER.flush(held), out)
+
+    def _pieces(self, pieces: Sequence[tuple[str, bool]], out: list[Any]) -> None:
+        for text, is_marker in pieces:
+            if is_marker:
+                self._marker(text, out)
+            else:
+                self._plain(text, out)
+
+    def _marker(self, marker: str, out: list[Any]) -> None:
+        state = self.state
+        if state.place == "call":
+            self._in_call(marker, out)
+            return
+        if state.place == "reasoning" and marker in (MODEL, *TEXTS):
+            self._plain(marker, out)
+            return
+        header, state.header = "".join(state.header), []
+        if header and marker in (END, STOP):
+            self._content(header, out)
+        state.blank = ""
+        state.ended = state.ended or marker in (CALL, *TEXTS) or (marker == STOP and state.place == "reasoning")
+        state.place = {MODEL: "header", THINKING: "reasoning", CALL: "call"}.get(marker, "content")
+        if marker == CALL:
+            self._call_begins(out)
+
+    def _in_call(self, marker: str, out: list[Any]) -> None:
+        if marker in (END, STOP):
+            self._call_ends(marker, out)
+            self.state.place = "content"
+        else:
+            self._payload(marker, out)
+
+    def _plain(self, text: str, out: list[Any]) -> None:
+        state = self.state
+        match state.place:
+            case "content":
+                self._content(text, out)
+            case "header":
+                state.header.append(text)
+            case "reasoning":
+                self._thought(text, out)
+            case _:
+                self._payload(text, out)
+
+    def _thought(self, text: str, out: list[Any]) -> None:
+        text = self.state.blank + text
+        visible = text.rstrip()
+        self.state.blank = text[len(visible) :]
+        if visible:
+            out.append(Reasoning(visible))
+
+    def _close(self, out: list[Any]) -> None:
+        """End of output: a header that no marker followed was an answer."""
+        self._flush(out)
+        header, self.state.header = "".join(self.state.header), []
+        if header:
+            self._content(header, out)
+
+    def _content(self, text: str, out: list[Any]) -> None:
+        raise NotImplementedError
+
+    def _call_begins(self, out: list[Any]) -> None:
+        raise NotImplementedError
+
+    def _payload(self, text: str, out: list[Any]) -> None:
+        raise NotImplementedError
+
+    def _call_ends(self, marker: str, out: list[Any]) -> None:
+        raise NotImplementedError
+
+
+class InklingThoughts(MessageReader, ReasoningStage):
+    """Thoughts out, text on, calls on as they are written."""
+
+    State: ClassVar[type] = MessageState
+
+    @property
+    def ended(self) -> bool:
+        return bool(self.state.ended)
+
+    def feed(self, segments: Sequence[Segment]) -> list[Event | Segment]:
+        out: list[Event | Segment] = []
+        self._read(segments, out)
+        return out
+
+    def finish(self) -> list[Event | Segment]:
+        out: list[Event | Segment] = []
+        self._close(out)
+        return out
+
+    def _content(self, text: str, out: list[Any]) -> None:
+        out.append(Text(text))
+
+    _payload = _content
+
+    def _call_begins(self, out: list[Any]) -> None:
+        out.append(Text(CALL))
+
+    def _call_ends(self, marker: str, out: list[Any]) -> None:
+        out.append(Text(marker))
+
+
+class InklingReasoning(Markers, ReasoningFormat):
+    """`inkling` as reasoning parser (newest 8)."""
+
+    names = ("inkling",)
+
+    def open(self, context: RequestContext, prompt_token_ids: Sequence[int] | None) -> ReasoningStage:
+        stage = InklingThoughts()
+        stage.state.place, stage.state.ended = self._start(prompt_token_ids or ())
+        return stage
+
+    def _start(self, prompt: Sequence[int]) -> tuple[str, bool]:
+        """Where the prompt left off, and whether that is past the thoughts: its last marker tells."""
+        places = {MODEL: ("header", False), THINKING: ("reasoning", False), TEXTS[0]: ("content", True)}
+        markers = {self.vocabulary.token_id(marker): marker for marker in MARKERS}
+        last = next((markers[token_id] for token_id in reversed(prompt) if token_id in markers), MODEL)
+        return places.get(last, ("header", last == STOP))
+
+
+@dataclass(slots=True)
+class PayloadState:
+    """A call's JSON object. `place`: "open", "key", "gap", "name", "args", "value", "after", "done" or "bad".
+
+    `text` is what was read, until the name is known; `early` the arguments that precede it. `word` is the open key or
+    name, `kind` the kind of arguments ("{" or "other", with their text in `other`). `due`: the name was sent before the
+    text at hand, so that arguments may follow.
+    """
+
+    place: str = "open"
+    depth: int = 0
+    quoted: bool = False
+    escaped: bool = False
+    word: list[str] = field(default_factory=list)
+    key: str = ""
+    text: list[str] = field(default_factory=list)
+    name: str | None = None
+    due: bool = False
+    kind: str = ""
+    early: list[str] = field(default_factory=list)
+    other: list[str] = field(default_factory=list)
+    members: MembersState = field(default_factory=MembersState)
+
+
+class Payload:
+    """Reads one call's object as it arrives; only its own members count, not those of its arguments."""
+
+    def __init__(self, state: PayloadState, context: RequestContext) -> None:
+        self.state = state
+        self._context = context
+
+    def feed(self, text: str) -> str:
+        """Arguments that may be sent. `state.name` becomes known on the way."""
+        state = self.state
+        ready: list[str] = []
+        position = 0
+        if state.name is None:
+            state.text.append(text)
+        while position < len(text) and state.place not in ("done", "bad"):
+            position = self._step(text, position, ready)
+        return "".join(ready)
+
+    def finish(self) -> str:
+        """The rest of the arguments, which were an empty object if there were none."""
+        state = self.state
+        if state.kind == "other":
+            return _plain_arguments("".join(state.other).strip())
+        return self._members().finish() if state.kind else "{}"
+
+    def _members(self) -> Members:
+        return Members(self.state.members, self._context.parameters.get(self.state.name or ""))
+
+    def _step(self, text: str, position: int, ready: list[str]) -> int:
+        state = self.state
+        character = text[position]
+        if state.name is not None and not (character == "}" and state.depth == 1 and not state.quoted):
+            state.due = True
+        if state.quoted:
+            return self._string(text, position, ready)
+        if state.place == "open":
+            state.place = "key" if character == "{" else "open" if character.isspace() else "bad"
+            state.depth = 1
+            return position + 1
+        if state.place == "gap" and not character.isspace():
+            self._open_value(character)
+        if state.depth == 1 and character in ",:}":
+            self._structure(character)
+            return position + 1
+        if character == '"':
+            state.quoted = True
+        elif character in "{[":
+            state.depth += 1
+        elif character in "}]":
+            state.depth -= 1
+        self._put(character, ready)
+        if state.place == "args" and state.kind == "{" and state.depth == 1:
+            state.place = "after"
+        return position + 1
+
+    def _structure(self, character: str) -> None:
+        state = self.state
+        if character == ":":
+            if state.place == "key":
+                state.key, state.word, state.place = _decoded(state.word), [], "gap"
+        else:
+            state.place = "key" if character == "," else "done"
+            state.word = []
+
+    def _open_value(self, character: str) -> None:
+        state = self.state
+        if state.key == "args" and not state.kind:
+            state.place, state.kind = "args", "{" if character == "{" else "other"
+        elif state.key == "name" and state.name is None and character == '"':
+            state.place = "name"
+        else:
+            state.place = "value"
+
+    def _string(self, text: str, position: int, ready: list[str]) -> int:
+        state = self.state
+        run = None if state.escaped else _NAME_STRING.match(text, position)
+        piece = run.group() if run else text[position]
+        closes = not run and not state.escaped and piece == '"'
+        state.escaped = not run and not state.escaped and piece == "\\"
+        if closes:
+            state.quoted = False
+            if state.place == "name":
+                self._named(_decoded(state.word), ready)
+                return position + 1
+        elif state.depth == 1 and state.place in ("key", "name"):
+            state.word.append(piece)
+        self._put(piece, ready)
+        return position + len(piece)
+
+    def _named(self, name: str, ready: list[str]) -> None:
+        state = self.state
+        state.word, state.place = [], "after"
+        if not name:
+            state.place = "bad"
+            return
+        state.name, state.text = name, []
+        early, state.early = "".join(state.early), []
+        if early:
+            ready.append(self._members().feed(early))
+
+    def _put(self, piece: str, ready: list[str]) -> None:
+        """Text of the arguments goes where it belongs."""
+        state = self.state
+        if state.place != "args":
+            return
+        if state.kind == "other":
+            state.other.append(piece)
+        elif state.name is None:
+            state.early.append(piece)
+        else:
+            ready.append(self._members().feed(piece))
+
+
+def _decoded(word: Sequence[str]) -> str:
+    """The text of a JSON string's inside, as it is where that is no JSON."""
+    text = "".join(word)
+    try:
+        return str(json.loads(f'"{text}"', strict=False))
+    except ValueError:
+        return text
+
+
+def _plain_arguments(text: str) -> str:
+    """Arguments that are no object: a string's content, else as written."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, str) else text
+
+
+@dataclass(slots=True)
+class CallsState(MessageState):
+    """`blank` also keeps white space before the first visible text. `sent`: the open call's name went out.
+
+    `ready` are arguments that wait until the text behind the name has come.
+    """
+
+    place: str = "content"
+    visible: bool = False
+    space: str = ""
+    index: int = 0
+    sent: bool = False
+    ready: list[str] = field(default_factory=list)
+    call: PayloadState | None = None
+
+
+class InklingCalls(MessageReader, ToolStage):
+    """Calls out of messages. Thoughts have gone before; without a reasoning parser they are nobody's."""
+
+    State: ClassVar[type] = CallsState
+
+    def __init__(self, context: RequestContext) -> None:
+        super().__init__()
+        self._context = context
+        self._parses = bool(context.tools)
+        self._silent = context.tool_choice == "none"
+
+    def feed(self, segments: Sequence[Segment]) -> list[Event]:
+        events: list[Event] = []
+        self._read(segments, events)
+        return events
+
+    def finish(self) -> list[Event]:
+        events: list[Event] = []
+        self._close(events)
+        if self.state.place == "call":
+            self._call_ends("", events)
+            self.state.place = "content"
+        if self.state.space and not self.state.index:
+            events.append(Content(self.state.space))
+            self.state.space = ""
+        return events
+
+    def _thought(self, text: str, out: list[Any]) -> None:
+        """Not asked for."""
+
+    def _content(self, text: str, out: list[Any]) -> None:
+        state = self.state
+        if not state.visible:
+            text = state.space + text
+            if not text.strip():
+                state.space = text
+                return
+            state.space, state.visible = "", True
+        out.append(Content(text))
+
+    def _call_begins(self, out: list[Any]) -> None:
+        self.state.call = PayloadState()
+        self.state.sent = False
+        if not self._parses:
+            self._content(CALL, out)
+
+    def _payload(self, text: str, out: list[Any]) -> None:
+        if not self._parses:
+            self._content(text, out)
+            return
+        state = self.state
+        assert state.call is not None
+        fresh = Payload(state.call, self._context).feed(text)
+        if self._silent:
+            return
+        if state.call.name is not None and not state.sent:
+            state.sent, state.space = True, ""
+            out.append(CallStart(state.index, state.call.name))
+        if fresh:
+            state.ready.append(fresh)
+        if state.ready and state.call.due:
+            out.append(CallArguments(state.index, "".join(state.ready)))
+            state.ready = []
+
+    def _call_ends(self, marker: str, out: list[Any]) -> None:
+        if not self._parses:
+            self._content(marker, out)
+            return
+        state = self.state
+        call, state.call = state.call, None
+        assert call is not None
+        if self._silent:
+            return
+        if call.name is None:
+            self._give_back("".join(call.text), marker, out)
+            return
+        rest = "".join(state.ready) + Payload(call, self._context).finish()
+        state.ready = []
+        if rest:
+            out.append(CallArguments(state.index, rest))
+        out.append(CallEnd(state.index, redumped=call.members.changed and call.members.place == "done"))
+        state.index += 1
+
+    def _give_back(self, text: str, marker: str, out: list[Any]) -> None:
+        """Text that is no call is content after all."""
+        if text.strip():
+            out.append(Malformed())
+            self._content(CALL + text + marker, out)
+
+
+class InklingTools(Markers, ToolFormat):
+    """`inkling` as tool parser (newest 8)."""
+
+    names = ("inkling",)
+    merges_entries = True
+
+    def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
+        return InklingCalls(context)
+
+    def settle(self, outcome: Outcome) -> None:
+        outcome.called = bool(outcome.calls)
+        if outcome.called and outcome.content is not None:
+            outcome.content = outcome.content.strip()
