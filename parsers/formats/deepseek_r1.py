@@ -98,6 +98,36 @@ class ThinkStage(ReasoningStage):
         return isinstance(segment, Token) and segment.token_id == token_id
 
 
+class PromptEnd:
+    """Tells whether a prompt closed reasoning for the turn to come. Built once per model.
+
+    `tags` is None where the tokenizer lacks them.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, start: str = START, end: str = END) -> None:
+        start_id, end_id = vocabulary.token_id(start), vocabulary.token_id(end)
+        self.tags = (start_id, end_id) if start_id is not None and end_id is not None else None
+        self._blank_ids = {token_id for blank in _BLANKS for token_id in vocabulary.encode(blank)}
+
+    def opens(self, prompt: Sequence[int]) -> bool:
+        """Whether the last tag is an opening one."""
+        tags = self.tags or ()
+        return next((token_id for token_id in reversed(prompt) if token_id in tags), None) in tags[:1]
+
+    def closes(self, prompt: Sequence[int], context: RequestContext) -> bool:
+        """Whether an end token is the last one that is not blank.
+
+        An end token with text behind it belongs to an earlier turn, unless the last message is being continued.
+        """
+        if self.tags is None:
+            return False
+        if context.template_kwargs.get("continue_final_message"):
+            last = (token_id for token_id in reversed(prompt) if token_id in self.tags)
+        else:
+            last = (token_id for token_id in reversed(prompt) if token_id not in self._blank_ids)
+        return next(last, None) == self.tags[1]
+
+
 class ThinkFormat(ReasoningFormat):
     """Base of the family.
 
@@ -111,12 +141,11 @@ class ThinkFormat(ReasoningFormat):
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary)
         spellings = self.spellings()
-        start_id, end_id = map(vocabulary.token_id, spellings)
-        self._tags = (start_id, end_id) if start_id is not None and end_id is not None else None
+        self._prompt_end = PromptEnd(vocabulary, *spellings)
+        self._tags = self._prompt_end.tags
         if self.needs_tags and self._tags is None:
             raise ParserConfigurationError(NO_TAGS)
         self.marks = dict(zip(self._tags, spellings, strict=True)) if self._tags else {}
-        self._blank_ids = {token_id for blank in _BLANKS for token_id in vocabulary.encode(blank)}
 
     def spellings(self) -> tuple[str, str]:
         """The opening and the closing tag."""
@@ -132,20 +161,9 @@ class ThinkFormat(ReasoningFormat):
         if self._tags is None:
             raise UnsupportedRequestError(NO_TAGS)
         stage = ThinkStage(*self._tags)
-        if self.obeys_prompt and self._closed(prompt_token_ids or (), self._tags, context):
+        if self.obeys_prompt and self._prompt_end.closes(prompt_token_ids or (), context):
             stage.state.ended = stage.state.reopens = True
         return stage
-
-    def _closed(self, prompt: Sequence[int], tags: tuple[int, int], context: RequestContext) -> bool:
-        """Whether the prompt closed reasoning for this turn: an end token is its last that is not blank.
-
-        An end token with text behind it belongs to an earlier turn, unless the last message is being continued.
-        """
-        if context.template_kwargs.get("continue_final_message"):
-            last = (token_id for token_id in reversed(prompt) if token_id in tags)
-        else:
-            last = (token_id for token_id in reversed(prompt) if token_id not in self._blank_ids)
-        return next(last, None) == tags[1]
 
 
 class DeepSeekR1Reasoning(ThinkFormat):
