@@ -109,6 +109,15 @@ class Grammar:
             if state in CALL_STATES or transition.state in CALL_STATES
         )
 
+    @property
+    def exit_markers(self) -> frozenset[str]:
+        """Terminals that lead out of the call states."""
+        return frozenset(
+            marker
+            for (state, marker), transition in self.transitions.items()
+            if state in CALL_STATES and transition.state not in CALL_STATES
+        )
+
 
 def table(rows: Mapping[State, Mapping[str, Transition]]) -> dict[tuple[State, str], Transition]:
     """Transitions written state by state."""

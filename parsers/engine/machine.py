@@ -111,12 +111,15 @@ class MarkerMachine:
 
 @dataclass(slots=True)
 class ThoughtState:
-    """`blank` is white space that only counts if more reasoning follows."""
+    """`blank` is white space that only counts if more reasoning follows; `span`: a call's opening marker was handed on,
+    its closing one not yet.
+    """
 
     state: str = State.REASONING
     held: str = ""
     blank: str = ""
     ended: bool = False
+    span: bool = False
 
 
 class MachineReasoningStage(ReasoningStage):
@@ -128,6 +131,7 @@ class MachineReasoningStage(ReasoningStage):
         super().__init__()
         self._machine = machine
         self._call_markers = machine.grammar.call_markers
+        self._exit_markers = machine.grammar.exit_markers
         self._reads_content = any(
             machine.spelled(marker)
             for (state, marker) in machine.grammar.transitions
@@ -170,15 +174,22 @@ class MachineReasoningStage(ReasoningStage):
             return
         transition = self._machine.transition(self.state.state, unit.terminal) if unit.terminal else None
         if transition is None:
+            if unit.terminal in self._exit_markers:
+                self.state.span = False
             self._text(unit, out)
-        elif unit.terminal in self._call_markers:
+        elif unit.terminal in self._call_markers and not self._is_stray(unit.terminal, transition):
             if self.state.state == State.REASONING:
                 self._end()
+            self.state.span = transition.state in CALL_STATES
             out.append(unit.token or Text(unit.text))
         else:
             if self.state.state == State.REASONING and transition.state is State.CONTENT:
                 self._end()
             self.state.state = transition.state
+
+    def _is_stray(self, terminal: str, transition: Transition) -> bool:
+        """Whether a marker that ends calls stands where none is open, so that it acts as the grammar says."""
+        return terminal in self._exit_markers and transition.state not in CALL_STATES and not self.state.span
 
     def _end(self) -> None:
         self.state.state, self.state.ended = State.CONTENT, True
@@ -334,6 +345,8 @@ class MachineToolStage(ToolStage):
         state.state = transition.state
         if before == State.CONTENT and transition.state in CALL_STATES and not self._machine.grammar.drops_blank:
             self._release_blank(events)
+        elif before == transition.state == State.CONTENT:
+            state.visible = False
         for action in transition.actions:
             if action is Action.CALL_START:
                 self._start_call(unit.text)
@@ -412,11 +425,17 @@ class MachineToolStage(ToolStage):
         return self._writer
 
     def _accepts_name(self, events: list[Event], *, cut: bool = False) -> bool:
-        """Whether the open call names a function. If it is not on offer, the call is text, unless the name is cut."""
-        state, grammar = self.state, self._machine.grammar
+        """Whether the open call names a function. If it is not on offer, the call is text, unless the name is cut.
+
+        A call without a name is nothing.
+        """
+        state = self.state
         name = state.name.strip()
-        if not grammar.validates_names:
-            return bool(name)
+        if not name:
+            state.in_call, state.opener = False, ""
+            return False
+        if not self._machine.grammar.validates_names:
+            return True
         offered = self._context.parameters
         if name in offered:
             return True
