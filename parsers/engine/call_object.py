@@ -1,7 +1,7 @@
 """Reads one call written as a JSON object, `{"name": "f", "arguments": {...}}`, as it arrives.
 
-The keys may come in any order and other keys may stand beside them. The arguments come out in the style in which a one-shot
-answer dumps them, as soon as they are read; whoever uses the reader keeps them until the name is known.
+The keys may come in any order and other keys may stand beside them. The arguments come out in the style in which a
+one-shot answer dumps them, as soon as they are read; whoever uses the reader keeps them until the name is known.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class CallObjectState:
 class CallObject:
     """Incremental reader of one call object. Nothing raises: what is no such object ends in `bad`.
 
-    `keys` are the names under which arguments may stand; the first that occurs counts, and so does the first name. Arguments
-    given as a string that holds a JSON object are that object (vllm-project/vllm#35948).
+    `keys` are the names under which arguments may stand; the first that occurs counts, and so does the first name.
+    Arguments given as a string that holds a JSON object are that object (vllm-project/vllm#35948).
     """
 
     def __init__(self, state: CallObjectState, *, keys: Sequence[str] = ("arguments",)) -> None:

@@ -1,8 +1,9 @@
 """Rewrites one JSON value, as it arrives, into the text that parsing and dumping the whole value would give.
 
-Text already in that style (`", "` and `": "`, minimal escapes) passes through unchanged and at once, so streaming it costs no
-delay; other white space and escapes are rewritten. What cannot be known early is sent as the model wrote it: `1.5e3` is not
-turned into `1500.0` once `1.5` is out. `closed` says at any point how the value would be dumped if it ended there.
+Text already in that style (`", "` and `": "`, minimal escapes) passes through unchanged and at once, so streaming it
+costs no delay; other white space and escapes are rewritten. What cannot be known early is sent as the model wrote it:
+`1.5e3` is not turned into `1500.0` once `1.5` is out. `closed` says at any point how the value would be dumped if it
+ended there.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from os.path import commonprefix
 from typing import Literal
 
 Mode = Literal["value", "first", "key", "colon", "next", "string", "number", "word", "done"]
@@ -38,8 +38,10 @@ _CLOSERS = {"{": "}", "[": "]"}
 class JsonStreamState:
     """Where the reader stands.
 
-    `stack` holds the open brackets; `held` text not yet rewritten; `sent` what of the open number, word or escape is out;
-    `loose` counts the code points sent since the last complete member or element or opening bracket.
+    `stack` holds the open brackets; `held` text not yet rewritten; `sent` what of the open number, word or escape is
+    out; `style` how escapes go out: unknown while all were minimal, "dump" once something had to be rewritten, "raw"
+    once one could not be; `loose` counts the code points sent since the last complete member or element or opening
+    bracket.
     """
 
     mode: Mode = "value"
@@ -48,6 +50,7 @@ class JsonStreamState:
     is_key: bool = False
     held: str = ""
     sent: str = ""
+    style: Literal["", "dump", "raw"] = ""
     loose: int = 0
     invalid: bool = False
 
@@ -76,7 +79,7 @@ class JsonStream:
 
     @property
     def done(self) -> bool:
-        """The value is complete. A number at top level is only complete at `finish`, or when something else follows."""
+        """The value is complete. A number at top level is only complete at `finish`, or when more follows."""
         return self.state.mode == "done"
 
     @property
@@ -90,7 +93,7 @@ class JsonStream:
         return self.state.mode == "string" and not self.state.invalid
 
     def feed(self, text: str, position: int = 0) -> tuple[str, int]:
-        """(rewritten text, position behind what was read). Stops behind the value, at what cannot follow, or at an error."""
+        """(rewritten text, position behind what was read). Stops behind the value, or where the text is no JSON."""
         out = _Output()
         state = self.state
         while position < len(text) and state.mode != "done" and not state.invalid:
@@ -104,10 +107,10 @@ class JsonStream:
     def pause(self) -> str:
         """What may go out because the input pauses here: a backslash, which most likely begins a minimal escape.
 
-        If it does not, the escape goes out as the model wrote it.
+        If it does not, this escape and all that follow go out as the model wrote them.
         """
         state = self.state
-        if not self.in_string or state.held != "\\" or state.sent:
+        if not self.in_string or state.held != "\\" or state.sent or state.style == "dump":
             return ""
         state.sent = "\\"
         state.loose += 1
@@ -126,8 +129,9 @@ class JsonStream:
     def closed(self, tail: str, *, strings: bool = True) -> str | None:
         """How the dump of the value would end if the value ended here. None if nothing of it is there yet.
 
-        `tail` is the end of what was sent for it. What is no member or element yet is left out, and so are white space at
-        the end of an open string and, without `strings`, the open string itself with its key. Source: json 0.9.
+        `tail` is the end of what was sent for it. What is no member or element yet is left out, and so are white
+        space at the end of an open string and, without `strings`, the open string itself with its key. Source: json
+        0.9.
         """
         state = self.state
         if self.empty or state.invalid:
@@ -140,8 +144,8 @@ class JsonStream:
             word = next(word for word in _WORDS if word.startswith(state.held))
             return tail + word[len(state.sent) :] + closers
         if state.mode == "number" and (text := _dumped_number(state.held.rstrip(".-+eE"))) is not None:
-            common = commonprefix([state.sent, text])
-            return tail[: max(0, len(tail) - len(state.sent) + len(common))] + text[len(common) :] + closers
+            common = common_length(state.sent, text)
+            return tail[: max(0, len(tail) - len(state.sent) + common)] + text[common:] + closers
         if not state.stack and state.mode != "done":
             return None
         return tail[: max(0, len(tail) - state.loose)] + closers
@@ -171,7 +175,7 @@ class JsonStream:
             return 1
         if self.state.gap and character not in "}]":
             out.add(" ")
-            self.state.gap = False
+            self.state.gap, self.state.style = False, self.state.style or "dump"
         return self._structure(character, out)
 
     def _structure(self, character: str, out: _Output) -> int:
@@ -220,7 +224,7 @@ class JsonStream:
             out.add('"')
             state.mode, state.is_key = "string", False
             return 1
-        if character.isdecimal() and character.isascii() or character == "-":
+        if (character.isdecimal() and character.isascii()) or character == "-":
             state.mode, state.held, state.sent = "number", "", ""
             return 0
         if character in "tfnNI":
@@ -257,8 +261,8 @@ class JsonStream:
         """`held` is the beginning of an escape, or a high surrogate waiting for its partner."""
         state = self.state
         held = state.held + text[position]
-        if state.sent:
-            return self._verbatim_escape(held, out)
+        if state.sent or state.style == "raw":
+            return self._raw_escape(held, out)
         if len(held) % 6 == 2:
             if held[-1] != "u":
                 return self._short_escape(held, out)
@@ -274,17 +278,16 @@ class JsonStream:
         state.held = held
         return 1
 
-    def _verbatim_escape(self, held: str, out: _Output) -> int:
-        """The backslash is out already."""
+    def _raw_escape(self, held: str, out: _Output) -> int:
+        """An escape that goes out as it comes; its backslash may be out already."""
         state = self.state
-        if len(held) == 2:
-            if held[-1] not in _ESCAPES and held[-1] != "u":
-                return -1
-        elif held[-1] not in _HEX:
+        if held[-1] not in (_HEX if len(held) > 2 else "u" + "".join(_ESCAPES)):
             return -1
-        out.add(held[-1])
+        if held[1] in "u/":
+            state.style = "raw"
+        out.add(held[len(state.sent) :])
         complete = len(held) == (6 if held[1] == "u" else 2)
-        state.held, state.sent = ("", "") if complete else (held, held)
+        state.held = state.sent = "" if complete else held
         return 1
 
     def _short_escape(self, held: str, out: _Output) -> int:
@@ -292,11 +295,14 @@ class JsonStream:
             return -1
         out.add(held[:-2] + _ESCAPES[held[-1]])
         self.state.held = ""
+        if held[-1] == "/":
+            self.state.style = "dump"
         return 1
 
     def _unicode_escape(self, held: str, out: _Output) -> int:
         """A complete `\\uXXXX`, perhaps the second of a surrogate pair. A lone surrogate keeps its escape."""
         state = self.state
+        state.style = "dump"
         code = int(held[-4:], 16)
         if len(held) == 6 and 0xD800 <= code < 0xDC00:
             state.held = held
@@ -327,9 +333,8 @@ class JsonStream:
         if len(state.held) + run.end() - position > MAX_NUMBER:
             return -1
         state.held += run.group()
-        if state.mode == "word":
-            if not any(word.startswith(state.held) for word in _WORDS):
-                return -1
+        if state.mode == "word" and not any(word.startswith(state.held) for word in _WORDS):
+            return -1
         out.add(self._early(state))
         return run.end() - position
 
@@ -357,6 +362,14 @@ class JsonStream:
         state.held = state.sent = ""
         self._value_done(out)
         return True
+
+
+def common_length(one: str, other: str) -> int:
+    """How many code points two texts share at their beginning."""
+    for position, (mine, theirs) in enumerate(zip(one, other, strict=False)):
+        if mine != theirs:
+            return position
+    return min(len(one), len(other))
 
 
 def _dumped_number(text: str) -> str | None:

@@ -4,9 +4,10 @@
     {"name": "get_weather", "arguments": {"city": "Paris"}}
     </tool_call>
 
-The tags are text; they need not be tokens. Text behind the first opening tag is never shown. If anything between the tags is
-no call, nothing is called and the text is the answer; what a stream has announced by then it cannot take back. Two things do
-not count as such: an opening tag that only begins another attempt, and text behind a complete call.
+The tags are text; they need not be tokens. Text behind the first opening tag is never shown. If anything between the
+tags is no call, nothing is called and the text is the answer; what a stream has announced by then it cannot take
+back. Two things do not count as such: an opening tag that only begins another attempt, and text behind a complete
+call.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from typing import ClassVar, Literal
 from parsers.engine.assembly import unique_keys
 from parsers.engine.call_object import CallObject, CallObjectState
 from parsers.engine.context import RequestContext
-from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Event, Malformed, Segment
+from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Event, Malformed, Segment, Token
 from parsers.engine.lexer import Lexer
 from parsers.engine.scanner import text_of
 from parsers.engine.stage import Outcome, ToolFormat, ToolStage
+from parsers.engine.vocabulary import Vocabulary
 
 Phase = Literal["content", "call", "between", "text", "silent"]
 
@@ -30,15 +32,17 @@ Phase = Literal["content", "call", "between", "text", "silent"]
 class TaggedState:
     """Where the stage stands.
 
-    Phases: `content` before the first tag, `call` inside tags, `between` behind them; `text`: what followed the first tag was
-    no call, everything is content; `silent`: the same, but calls were sent already, so that nothing more is.
-    `held` is text that may begin a tag; `raw` what was seen since the first tag, kept while nothing of it is sent; `index`
-    the open or next call; `call` its reader, `announced` whether its name is out, `blank` white space at the end of its
-    arguments, which waits for more, `damaged` that its arguments are no JSON and go out as they are.
+    Phases: `content` before the first tag, `call` inside tags, `between` behind them; `text`: what followed the first
+    tag was no call, everything is content; `silent`: the same, but calls were sent already, so that nothing more is.
+    `held` is text that may begin a tag; `stop` a special token that ended the last chunk; `raw` what was seen since
+    the first tag, kept while nothing of it is sent; `index` the open or next call; `call` its reader, `announced`
+    whether its name is out, `blank` white space at the end of its arguments, which waits for more, `damaged` that its
+    arguments are no JSON and go out as they are.
     """
 
     phase: Phase = "content"
     held: str = ""
+    stop: str = ""
     raw: list[str] = field(default_factory=list)
     sent: bool = False
     index: int = 0
@@ -65,7 +69,7 @@ class TaggedCalls(ToolStage):
     def feed(self, segments: Sequence[Segment]) -> list[Event]:
         state = self.state
         self._events = []
-        text, state.held = state.held + text_of(segments), ""
+        text, state.held = state.held + self._before_stop(segments), ""
         position = 0
         while position < len(text):
             position = self._step(text, position)
@@ -75,6 +79,17 @@ class TaggedCalls(ToolStage):
         if not state.sent and any(isinstance(event, CallStart) for event in self._events):
             state.sent, state.raw = True, []
         return self._events
+
+    def _before_stop(self, segments: Sequence[Segment]) -> str:
+        """The text of a chunk, without a special token at its end: the stop token, unless more follows."""
+        state = self.state
+        text = text_of(segments)
+        if text:
+            text, state.stop = state.stop + text, ""
+        if segments and isinstance(segments[-1], Token) and state.phase != "content":
+            state.stop = segments[-1].text
+            text = text[: len(text) - len(state.stop)]
+        return text
 
     def finish(self) -> list[Event]:
         state = self.state
@@ -167,7 +182,7 @@ class TaggedCalls(ToolStage):
         self._send_arguments(last=True)
         complete = CallObject(state.call).complete
         state.call = None
-        if complete or state.announced and state.sent:
+        if complete or (state.announced and state.sent):
             self._events.append(CallEnd(state.index, malformed=not complete))
             state.index += 1
             state.phase = "between"
@@ -202,9 +217,13 @@ class TaggedCalls(ToolStage):
 class HermesTools(ToolFormat):
     """`hermes`, `qwen3_json` (json 1)."""
 
-    names = ("hermes", "qwen3_json")
+    names: ClassVar[tuple[str, ...]] = ("hermes", "qwen3_json")
     opening: ClassVar[str] = "<tool_call>"
     closing: ClassVar[str] = "</tool_call>"
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__(vocabulary)
+        self.marks = vocabulary.special_tokens
 
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
         return TaggedCalls(self.opening, self.closing)
