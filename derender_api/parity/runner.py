@@ -6,10 +6,11 @@ streams. The many groupings of the self rule drive the parser core alone; a serv
 
 import multiprocessing
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 from derender_api.parity import application
@@ -120,9 +121,8 @@ class Driver:
             name: application.post_stream(self.application, case, recorded.lens)
             for name, recorded in case.streams.items()
         }
-        if oneshot_answer(oneshot) is None or not case.output_token_ids or case.request.get("stop"):
-            return Observed(oneshot, streams)
-        return self._with_selves(case, Observed(oneshot, streams))
+        ours = Observed(oneshot, streams)
+        return self._with_selves(case, ours) if _is_streamable(case, oneshot) else ours
 
     def _with_selves(self, case: Case, ours: Observed) -> Observed:
         """The same with the groupings of the self rule, the recorded ones among them.
@@ -159,6 +159,16 @@ class Driver:
     @staticmethod
     def _lengths(case: Case, name: str) -> tuple[int, ...]:
         return lengths(name, len(case.output_token_ids))
+
+
+def _is_streamable(case: Case, oneshot: Mapping[str, Any]) -> bool:
+    """Whether streams of a case can say what its one-shot answer says.
+
+    They cannot where that was refused, and where a stop string cuts it: streams refuse to look for one, and have sent
+    the text of one that the engine reports. Without a finish reason a stream has no end.
+    """
+    stops = case.request.get("stop") or isinstance(case.stop_reason, str)
+    return bool(case.output_token_ids and case.finish_reason and not stops) and oneshot_answer(oneshot) is not None
 
 
 def _run_case(line: bytes, work: Work, driver: Driver) -> CaseResult:
