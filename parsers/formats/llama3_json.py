@@ -1,0 +1,324 @@
+"""JSON tool calls of Llama 3 and 4: bare objects, perhaps behind a tag, with `parameters` or `arguments`.
+
+    <|python_tag|>{"name": "get_weather", "parameters": {"city": "Paris"}}; {"name": "ping", "parameters": {}}
+
+An object that begins the answer (or a line of it, or follows the tag) may be a call; text before it is content, text
+behind it is dropped. If the first object is no call, nothing is. A stream sends at most one step a chunk, as vLLM
+does: the call appears, its name, then the arguments as far as the chunk before had them; what is left is sent at the
+end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from parsers.engine.assembly import collect, unique_keys
+from parsers.engine.call_object import CallObject, CallObjectState
+from parsers.engine.context import RequestContext
+from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Event, Malformed, Segment, Text, Token
+from parsers.engine.json_stream import SPACE, common_length
+from parsers.engine.stage import Outcome, ToolFormat, ToolStage
+from parsers.engine.vocabulary import Vocabulary
+
+TAGS = ("<|python_tag|>", "<|python_start|>")
+
+Phase = Literal["prose", "tagged", "object", "behind", "text", "silent"]
+
+_ARGUMENT_KEYS = ("arguments", "parameters")
+_FIRST_KEYS = frozenset(("name", "type", "id", "function", *_ARGUMENT_KEYS))
+_FALSY = frozenset(("null", "false", "0", "0.0", "-0", "-0.0", '""', "[]", "{}"))
+
+
+@dataclass(slots=True)
+class LlamaState:
+    """Where the stage stands.
+
+    Phases: `prose`, in which an object may begin; `tagged`: behind a tag or bracket that must be followed by one;
+    `object` inside it, `behind` it; `text`: no object counts any more, everything is content; `silent`: a call that was
+    sent turned out malformed. `spoken`: there was prose; `line`: only white space so far on this line of it.
+    `raw` is the text of the first object, kept while no call is sent; `stop` a special token that ended the last chunk.
+    Of the current call: `call` its reader, `index`, `named`, `unsent` arguments, `previous` how their dump ended in the
+    chunk before, `after` the beginning of the text behind it.
+    """
+
+    phase: Phase = "prose"
+    spoken: bool = False
+    line: bool = True
+    silent_text: bool = False
+    raw: list[str] = field(default_factory=list)
+    stop: str = ""
+    index: int = -1
+    call: CallObjectState | None = None
+    named: bool = False
+    unsent: str = ""
+    begun: bool = False
+    previous: str = ""
+    after: str = ""
+
+
+class LlamaCalls(ToolStage):
+    """One step a chunk (json 2)."""
+
+    State: ClassVar[type] = LlamaState
+
+    def __init__(self, tags: frozenset[int]) -> None:
+        super().__init__()
+        self._tags = tags
+        self._events: list[Event] = []
+        self._fresh = False
+        self._stepped = False
+
+    # --- one chunk --------------------------------------------------------------------------------------------------
+
+    def feed(self, segments: Sequence[Segment]) -> list[Event]:
+        state = self.state
+        self._events, self._fresh, self._stepped = [], False, False
+        speaking = state.phase in ("prose", "text") and not state.silent_text
+        for segment in self._before_stop(segments):
+            if isinstance(segment, Token) and segment.token_id in self._tags and state.phase == "prose":
+                self._remember(segment.text)
+                state.phase = "tagged"
+            else:
+                self._consume(segment.text)
+        if speaking and not self._events and state.phase in ("prose", "text"):
+            self._events.append(Content(""))
+        if state.call is not None and not self._fresh:
+            self._send_step()
+        return self._events
+
+    def _before_stop(self, segments: Sequence[Segment]) -> Sequence[Segment]:
+        """The chunk without a special token at its end: the stop token, unless more follows. In prose it is text."""
+        state = self.state
+        if segments and state.stop:
+            segments = [Text(state.stop), *segments]
+            state.stop = ""
+        last = segments[-1] if segments else None
+        if not isinstance(last, Token) or last.token_id in self._tags:
+            return segments
+        if state.phase == "behind" or (state.phase in ("prose", "text") and not state.silent_text):
+            return segments
+        state.stop = last.text
+        return segments[:-1]
+
+    def _consume(self, text: str) -> None:
+        position = 0
+        while position < len(text):
+            match self.state.phase:
+                case "prose":
+                    position = self._prose(text, position)
+                case "tagged":
+                    position = self._tagged(text, position)
+                case "object":
+                    position = self._object(text, position)
+                case "behind":
+                    position = self._behind(text, position)
+                case phase:
+                    if phase == "text":
+                        self._content(text[position:])
+                    return
+
+    def _prose(self, text: str, position: int) -> int:
+        """Up to an object that begins a line; a brace elsewhere in prose ends the search for calls."""
+        state = self.state
+        at = text.find("{", position)
+        before = text[position : at if at >= 0 else len(text)]
+        if not state.spoken and before.strip() == "[":
+            self._content(before[: before.index("[")])
+            self._remember(before[before.index("[") :])
+            state.phase = "tagged"
+            return position + len(before)
+        self._content(before)
+        line = before[before.rfind("\n") + 1 :]
+        state.line = not line.strip() and (state.line or len(line) < len(before))
+        state.spoken = state.spoken or bool(before.strip())
+        if at < 0:
+            return len(text)
+        if state.line:
+            self._begin()
+        else:
+            state.phase = "text"
+        return at
+
+    def _tagged(self, text: str, position: int) -> int:
+        state = self.state
+        if text[position] == "{":
+            self._begin()
+            return position
+        if text[position] not in SPACE:
+            is_list = state.raw[0].startswith("[")
+            self._give_back()
+            if is_list:
+                state.phase, state.silent_text, state.spoken, state.line = "prose", False, True, False
+            return position
+        self._remember(text[position])
+        return position + 1
+
+    def _begin(self) -> None:
+        """An object begins; the call before it is sent to its end."""
+        state = self.state
+        if state.call is not None:
+            self._send_rest(empty=len(state.after) >= 2 and not state.after[2:].strip())
+        state.phase, state.call = "object", CallObjectState()
+        state.named, state.unsent, state.begun, state.previous, state.after = False, "", False, "", ""
+        self._fresh = True
+
+    def _object(self, text: str, position: int) -> int:
+        state = self.state
+        call = CallObject(state.call, keys=_ARGUMENT_KEYS)
+        end = call.feed(text, position)
+        self._remember(text[position:end])
+        if call.complete:
+            state.phase = "behind"
+        elif call.bad or call.done or self._is_other_json(call):
+            self._reject()
+        return end
+
+    def _is_other_json(self, call: CallObject) -> bool:
+        """In prose, the first key tells that an object is no call."""
+        state = call.state
+        return self.state.spoken and state.place == "colon" and state.name is None and state.key not in _FIRST_KEYS
+
+    def _behind(self, text: str, position: int) -> int:
+        at = text.find("{", position)
+        between = text[position : at if at >= 0 else len(text)]
+        state = self.state
+        if len(state.after) < 8:
+            state.after += between[:8]
+        if at < 0:
+            return len(text)
+        self._begin()
+        return at
+
+    def _reject(self) -> None:
+        """The object is no call."""
+        state = self.state
+        if state.index < 0:
+            self._give_back()
+        elif state.call.name is None:
+            state.phase, state.call = "behind", None
+        else:
+            self._events.append(CallEnd(state.index, malformed=True) if state.named else Malformed())
+            state.phase, state.call = "silent", None
+
+    def _give_back(self) -> None:
+        """What looked like a call is content, and so is the rest."""
+        state = self.state
+        state.phase, state.call, state.silent_text = "text", None, True
+        raw, state.raw = state.raw, []
+        self._content("".join(raw))
+
+    # --- what a chunk sends -----------------------------------------------------------------------------------------
+
+    def _send_step(self) -> None:
+        """The step that is due after a chunk in which no object began (json 2, streaming b and c)."""
+        state = self.state
+        call = CallObject(state.call, keys=_ARGUMENT_KEYS)
+        if not state.named:
+            if state.call.name:
+                self._send_name()
+                state.unsent += call.take()
+                state.previous = call.closed(state.unsent, strings=False) or ""
+            return
+        state.unsent += call.take()
+        if state.phase == "behind":
+            self._send_rest(empty=self._reads_on(state.after))
+            return
+        now = call.closed(state.unsent) or ""
+        before, state.previous = state.previous, now
+        if now == before or self._is_falsy(now) or self._is_falsy(before):
+            return
+        self._send(min(common_length(before, now), common_length(now, state.unsent)))
+
+    def _is_falsy(self, dump: str) -> bool:
+        return not self.state.begun and (not dump or dump in _FALSY)
+
+    @staticmethod
+    def _reads_on(after: str) -> bool:
+        """Whether vLLM can still read the text with this behind a call, and so sends an empty entry."""
+        return not after.strip() or (len(after) <= 2 and not set("}]") & set(after))
+
+    def _send(self, length: int) -> None:
+        state = self.state
+        self._events.append(CallArguments(state.index, state.unsent[:length]))
+        state.unsent, state.previous = state.unsent[length:], state.previous[length:]
+        state.begun = state.begun or length > 0
+        self._stepped = True
+
+    def _send_name(self) -> None:
+        state = self.state
+        state.index += 1
+        state.named, state.raw = True, []
+        self._events.append(CallStart(state.index, state.call.name))
+        self._stepped = True
+
+    def _send_rest(self, *, empty: bool) -> None:
+        """What is left of a complete call; `empty`: an entry even if nothing is."""
+        state = self.state
+        if not state.named:
+            self._send_name()
+        state.unsent += CallObject(state.call, keys=_ARGUMENT_KEYS).take()
+        if state.unsent or (empty and state.begun):
+            falsy = self._is_falsy(state.unsent)
+            self._send(len(state.unsent))
+            state.begun = not falsy
+
+    def finish(self) -> list[Event]:
+        state = self.state
+        stepped, self._events = self._stepped, []
+        if state.phase == "behind" and state.call is not None:
+            self._send_rest(empty=False)
+            self._events.append(CallEnd(state.index))
+        elif state.phase in ("tagged", "object") and state.index < 0:
+            self._give_back()
+        elif state.phase == "object" and state.named:
+            self._send_cut(stepped)
+        elif state.phase == "object":
+            self._events.append(Malformed())
+        return self._events
+
+    def _send_cut(self, stepped: bool) -> None:
+        """The output ends inside the arguments. They are not closed: nobody shall take them for whole."""
+        state = self.state
+        now = CallObject(state.call, keys=_ARGUMENT_KEYS).closed(state.unsent) or ""
+        if stepped and (length := common_length(now, state.unsent)):
+            self._send(length)
+        self._events.append(CallEnd(state.index, malformed=True))
+
+    def _remember(self, text: str) -> None:
+        if self.state.index < 0:
+            self.state.raw.append(text)
+
+    def _content(self, text: str) -> None:
+        if text:
+            self._events.append(Content(text))
+
+
+class Llama3JsonTools(ToolFormat):
+    """`llama3_json`, `llama4_json` (json 2)."""
+
+    names = ("llama3_json", "llama4_json")
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__(vocabulary)
+        tags = {vocabulary.token_id(tag): tag for tag in TAGS}
+        self._tags = frozenset(token_id for token_id in tags if token_id is not None)
+        self.marks = {**vocabulary.special_tokens, **{token_id: tags[token_id] for token_id in self._tags}}
+
+    def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
+        return LlamaCalls(self._tags)
+
+    def settle(self, outcome: Outcome) -> None:
+        """A call in the middle of a line is found here; a stream has sent its brace by the time it is known."""
+        if not outcome.calls and not outcome.malformed and "{" in outcome.raw:
+            stage = LlamaCalls(self._tags)
+            found = collect(stage.feed([Text(outcome.raw[outcome.raw.index("{") :])]) + stage.finish())[1]
+            outcome.calls, outcome.malformed = found.calls, found.malformed
+            if found.calls:
+                outcome.content = None
+        if outcome.malformed:
+            outcome.calls = []
+        for call in outcome.calls:
+            call.arguments = unique_keys(call.arguments)
+        outcome.called = bool(outcome.calls)
