@@ -1,6 +1,7 @@
 # Everything runs in .venv, which the first target that needs it creates. It is updated only when pyproject.toml changes.
 
-PYTHON ?= $(firstword $(foreach name,python3.13 python3.12 python3.11 python3,$(shell command -v $(name) 2>/dev/null)))
+PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
+	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.installed
@@ -40,8 +41,7 @@ clean:  ## remove the virtual environment and caches
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache
 
 $(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit("derender needs Python 3.11 or newer, found " + sys.version.split()[0] \
-		+ "; set PYTHON=...") if sys.version_info < (3, 11) else None'
+	@test -n "$(PYTHON)" || { echo "derender needs Python 3.11 or newer; set PYTHON=/path/to/python" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
 $(RUNTIME): pyproject.toml | $(BIN)/python
