@@ -414,10 +414,10 @@ class MachineToolStage(ToolStage):
         if not state.announced:
             state.pending += fresh
             self._announce(events)
+            events.append(CallArguments(state.index, "", raw=text))
             return
         fresh, state.pending = state.pending + fresh, ""
-        if fresh:
-            events.append(CallArguments(state.index, fresh))
+        events.append(CallArguments(state.index, fresh, raw=text))
 
     def _open_writer(self) -> ArgumentWriter:
         if self._writer is None:
@@ -470,7 +470,7 @@ class MachineToolStage(ToolStage):
         if not state.announced:
             self._announce(events)
         if rest:
-            events.append(CallArguments(state.index, rest))
+            events.append(CallArguments(state.index, rest, raw=""))
         events.append(CallEnd(state.index, kept=writer.kept, tail=writer.tail))
         state.index += 1
 

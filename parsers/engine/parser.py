@@ -117,6 +117,7 @@ class OutputParser:
         events = self._step(token_ids, texts, raw) + self._flush(raw)
         reasoning, outcome = collect(events)
         outcome.raw = "".join(raw)
+        outcome.parameters = self._context.parameters
         if self._unified is not None:
             self._settle(outcome)
             content = outcome.content

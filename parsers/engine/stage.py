@@ -95,7 +95,7 @@ class Outcome:
 
     `raw` is the text that went into the tool stage; `malformed` that some markup in it was no call; `called` that the
     format counts the text as calls, so that its content is used even if no call is left; `swapped` that reasoning
-    is the answer.
+    is the answer. `parameters`: the schemas of the functions on offer, by name.
     """
 
     content: str | None = None
@@ -103,6 +103,7 @@ class Outcome:
     malformed: bool = False
     raw: str = ""
     called: bool = False
+    parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     swapped: bool = False
 
 
