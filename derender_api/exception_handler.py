@@ -1,0 +1,64 @@
+"""The one place where exceptions become answers: whatever a view raises leaves as an OpenAI error body (protocol 9)."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.http import Http404, UnreadablePostError
+from rest_framework import exceptions as framework
+from rest_framework.response import Response
+
+from derender_api.exceptions import (
+    ApiError,
+    BadRequest,
+    MethodNotAllowed,
+    NotFound,
+    PayloadTooLarge,
+    ServiceUnavailable,
+    error_content,
+)
+from parsers.configuration import ModelConfigurationError
+
+logger = logging.getLogger(__name__)
+
+
+def exception_handler(exception: Exception, context: Mapping[str, Any]) -> Response:
+    """The answer to any exception. An exception that is nobody's declared fault is logged and becomes a plain 500."""
+    error = api_error(exception)
+    if error.status >= 500:
+        logger.error("%s: %s", type(exception).__name__, exception, exc_info=exception)
+    response = Response(error_content(error), status=error.status)
+    if isinstance(exception, framework.MethodNotAllowed):
+        response["Allow"] = ", ".join(context["view"].allowed_methods)
+    return response
+
+
+def api_error(exception: Exception) -> ApiError:
+    """`exception` as an error of the API."""
+    match exception:
+        case ApiError():
+            return exception
+        case framework.MethodNotAllowed():
+            return MethodNotAllowed("Method Not Allowed")
+        case Http404() | framework.NotFound():
+            return NotFound("Not Found")
+        case RequestDataTooBig():
+            return PayloadTooLarge("The request body exceeds the server's limit.")
+        case UnreadablePostError() | SuspiciousOperation():
+            return BadRequest("The request could not be read.")
+        case framework.APIException() if exception.status_code < 500:
+            return _of_framework(exception)
+        case PermissionDenied():
+            return _of_framework(framework.PermissionDenied())
+        case ModelConfigurationError():
+            return ServiceUnavailable("The model cannot be loaded; the server's log says why.")
+        case _:
+            return ApiError("Internal server error")
+
+
+def _of_framework(exception: framework.APIException) -> ApiError:
+    error = ApiError(str(exception.detail))
+    error.status = exception.status_code  # type: ignore[misc]
+    error.type = f"{type(exception).__name__}Error"  # type: ignore[misc]
+    return error

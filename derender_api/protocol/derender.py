@@ -1,0 +1,103 @@
+"""Requests of the derender endpoints: what the engine sent, with what the caller knows of it (protocol 3 and 4)."""
+
+from typing import Literal, Self
+
+from pydantic import model_validator
+from pydantic_core import PydanticCustomError
+
+from derender_api.protocol.common import TokenIds, WireModel
+from derender_api.protocol.decoding import Shapes
+from derender_api.protocol.generate import GenerateTokensResponse, GenerateTokensStreamResponse, StreamState
+from derender_api.protocol.openai_request import ChatCompletionRequest, CompletionRequest
+
+
+class StreamRequest(WireModel):
+    """What streaming requests share."""
+
+    stream: Literal[True]
+    """Selects this shape."""
+    model: str | None = None
+    """Served model name; the first one if null or empty."""
+    generate_chunk: GenerateTokensStreamResponse
+    """One chunk of the engine's stream."""
+    stream_state: StreamState | None = None
+    """What the previous answer held; null on the first call."""
+    prompt_tokens: int | None = None
+    """Prompt tokens for `usage`; wins over the chunk's own count."""
+    prompt_token_ids: TokenIds | None = None
+    """Token IDs of the prompt; needed on every call where the model has a parser."""
+
+
+class DerenderChatRequest(WireModel):
+    """One-shot chat: a complete response of the engine."""
+
+    stream: Literal[False] = False
+    """Selects this shape."""
+    model: str | None = None
+    """Served model name; the first one if null or empty."""
+    generate_response: GenerateTokensResponse
+    """The complete response of the engine."""
+    prompt_tokens: int | None = None
+    """Prompt tokens for `usage`; null counts as 0."""
+    prompt_token_ids: TokenIds | None = None
+    """Token IDs of the prompt, where the response does not carry them."""
+    chat_request: ChatCompletionRequest | None = None
+    """The chat request that was rendered; needed where the model has a parser."""
+
+
+class DerenderChatStreamRequest(StreamRequest):
+    """Streaming chat: one chunk of the engine's stream."""
+
+    chat_request: ChatCompletionRequest | None = None
+    """The chat request that was rendered; needed where the model has a parser."""
+
+
+class DerenderCompletionRequest(WireModel):
+    """One-shot completions: the engine's responses, one per prompt."""
+
+    stream: Literal[False] = False
+    """Selects this shape."""
+    model: str | None = None
+    """Served model name; the first one if null or empty."""
+    generate_responses: list[GenerateTokensResponse]
+    """The complete responses of the engine, one per prompt."""
+    prompt_tokens: list[int] | None = None
+    """Prompt tokens for `usage`, one number per response; null counts as zeros."""
+    prompt_token_ids: list[TokenIds | None] | None = None
+    """Token IDs of the prompts, one list per response; null falls back to the response's own."""
+    completion_request: CompletionRequest | None = None
+    """The completion request that was rendered."""
+
+    @model_validator(mode="after")
+    def _one_entry_per_response(self) -> Self:
+        count = len(self.generate_responses)
+        for name in ("prompt_tokens", "prompt_token_ids"):
+            given = getattr(self, name)
+            if given is not None and len(given) != count:
+                raise PydanticCustomError(
+                    "value_error",
+                    "Value error, {name} length ({length}) must equal generate_responses length ({count})",
+                    {"name": name, "length": len(given), "count": count},
+                )
+        return self
+
+
+class DerenderCompletionStreamRequest(StreamRequest):
+    """Streaming completions: one chunk of the engine's stream."""
+
+    completion_request: CompletionRequest | None = None
+    """The completion request that was rendered."""
+
+
+CHAT_SHAPES = Shapes(
+    oneshot=DerenderChatRequest,
+    streaming=DerenderChatStreamRequest,
+    oneshot_label="DerenderChatRequest",
+    streaming_label="DerenderChatStreamRequest",
+)
+COMPLETION_SHAPES = Shapes(
+    oneshot=DerenderCompletionRequest,
+    streaming=DerenderCompletionStreamRequest,
+    oneshot_label="",
+    streaming_label="DerenderCompletionStreamRequest",
+)
