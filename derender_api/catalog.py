@@ -67,17 +67,19 @@ class Catalog:
             self._served = None
 
     def validate(self, *, seconds: float) -> int:
-        """Load the served models in order until `seconds` have passed; the number of those left for first use.
+        """Check all served models, and load them in order until `seconds` have passed; the number left for first use.
 
         The first model is loaded in any case. Raises ModelConfigurationError for a model that cannot be served.
         """
         deadline = time.monotonic() + seconds
-        models = self.models()
-        for position, model in enumerate(models):
+        left = 0
+        for position, model in enumerate(self.models()):
             if position and time.monotonic() > deadline:
-                return len(models) - position
-            model.load()
-        return 0
+                model.check()
+                left += 1
+            else:
+                model.load()
+        return left
 
     @contextmanager
     def override(self, models: Sequence[ModelConfiguration]) -> Iterator[None]:

@@ -107,7 +107,13 @@ class LoadedModel:
         """`max_model_len` where it is known without loading a tokenizer: from the flag or the folder's config.json."""
         from derender_api.tokenization.files import read_facts
 
-        return self.configuration.max_model_len or read_facts(Path(self.configuration.model)).max_model_len
+        folder = Path(self.configuration.model).expanduser()
+        try:
+            return self.configuration.max_model_len or read_facts(folder).max_model_len
+        except (OSError, ValueError) as exc:
+            raise ModelConfigurationError(
+                f"{self.configuration.name}: config.json in {str(folder)!r} cannot be read: {exc}."
+            ) from exc
 
     @cached_property
     def chat_template(self) -> str | None:
@@ -123,9 +129,27 @@ class LoadedModel:
                 f"{exc.strerror}."
             ) from exc
 
+    def check(self) -> None:
+        """What can be checked without loading: parser names, folders, template. Raises ModelConfigurationError."""
+        from parsers.registry import reasoning_formats, tool_formats
+
+        name, configuration = self.configuration.name, self.configuration
+        for flag, value, known in (
+            ("--tool-call-parser", configuration.tool_call_parser, tool_formats()),
+            ("--reasoning-parser", configuration.reasoning_parser, reasoning_formats()),
+        ):
+            if value and value not in known:
+                raise ModelConfigurationError(f"{name}: {flag} {value} is unknown; known: {', '.join(sorted(known))}.")
+        source = configuration.tokenizer_source
+        if source.startswith(("/", ".", "~")) and not Path(source).expanduser().is_dir():
+            flag = "--tokenizer" if configuration.tokenizer else "MODEL"
+            raise ModelConfigurationError(f"{name}: {flag} {source}: there is no such folder.")
+        _ = self.chat_template, self.known_max_model_len()
+
     def load(self) -> None:
         """Load everything now; raises ModelConfigurationError. Parsers that are named but not active count too."""
-        _ = self.tokenizer, self.max_model_len, self.chat_template
+        self.check()
+        _ = self.tokenizer, self.max_model_len
         if self.plan is None and self.configuration.tool_call_parser:
             self._build_plan(self.configuration.tool_call_parser)
 

@@ -12,6 +12,7 @@ from rest_framework.views import APIView
 
 from derender_api.catalog import LoadedModel, catalog
 from derender_api.load import requests_in_flight
+from parsers.configuration import ModelConfigurationError
 
 VLLM_VERSION = "0.33.0"
 """The vLLM release whose answers this server gives."""
@@ -118,8 +119,11 @@ def model_card(model: LoadedModel, name: str, *, created: int) -> dict[str, Any]
 
 
 def _shown_max_model_len(model: LoadedModel) -> int | None:
-    """None for a model of the hub that is not loaded yet: a listing must not load every tokenizer."""
-    return vars(model).get("max_model_len") or model.known_max_model_len()
+    """None for a model of the hub that is not loaded yet (a listing must not load every tokenizer), or a broken one."""
+    try:
+        return vars(model).get("max_model_len") or model.known_max_model_len()
+    except ModelConfigurationError:
+        return None
 
 
 def _empty() -> Response:

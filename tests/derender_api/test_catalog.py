@@ -199,13 +199,13 @@ class TestValidation:
         [
             (
                 {"tool_call_parser": "nope"},
-                "m: unknown tool-call parser 'nope'; known: .*--tool-call-parser nope",
+                "m: --tool-call-parser nope is unknown; known: .*hermes",
             ),
             (
                 {"reasoning_parser": "nope"},
-                "m: unknown reasoning parser 'nope'; known: .*--reasoning-parser nope",
+                "m: --reasoning-parser nope is unknown; known: .*qwen3",
             ),
-            ({"model": "/nowhere/at/all"}, "m: --tokenizer /nowhere/at/all: there is no such folder"),
+            ({"model": "/nowhere/at/all"}, "m: MODEL /nowhere/at/all: there is no such folder"),
             ({"tokenizer": "/nowhere/at/all"}, "m: --tokenizer /nowhere/at/all: there is no such folder"),
             ({"tokenizer_mode": "mistral"}, "m: --tokenizer-mode mistral: .* has neither tekken.json nor"),
             ({"chat_template": "/nowhere/x.jinja"}, "m: --chat-template '/nowhere/x.jinja' is neither a readable file"),
@@ -245,3 +245,24 @@ class TestValidation:
         with catalog.override(models):
             assert catalog.validate(seconds=0.0) == 4
             assert catalog.validate(seconds=60.0) == 0
+
+    @pytest.mark.parametrize("changes", [{"model": "/nowhere/at/all"}, {"reasoning_parser": "nope"}])
+    def test_models_that_are_left_for_later_are_checked_nevertheless(
+        self, catalog: Catalog, changes: dict[str, str]
+    ) -> None:
+        broken = ModelConfiguration(**{"name": "broken", "model": FOLDER, **changes})  # type: ignore[arg-type]
+
+        with (
+            catalog.override([ModelConfiguration(name="a", model=FOLDER), broken]),
+            pytest.raises(ModelConfigurationError, match="broken: "),
+        ):
+            catalog.validate(seconds=0.0)
+
+    def test_a_token_that_the_tokenizer_lacks(self, tmp_path: Path) -> None:
+        configuration = ModelConfiguration(name="m", model=FOLDER, reasoning_parser="deepseek_r1")
+        validate_loadable(configuration)
+        for file in DEMO_FOLDER.iterdir():
+            (tmp_path / file.name).write_text(file.read_text().replace("</think>", "</thank>"))
+
+        with pytest.raises(ModelConfigurationError, match=r"m: .*</think>.*Change --reasoning-parser deepseek_r1"):
+            validate_loadable(ModelConfiguration(name="m", model=str(tmp_path), reasoning_parser="deepseek_r1"))

@@ -16,6 +16,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.core.management.base import CommandParser
 
+from derender_api.catalog import Catalog
 from derender_api.management.commands.serve import Command, command_line_models
 from derender_api.model_sources import DEMO_FOLDER
 from derender_api.server import ServerOptions
@@ -114,6 +115,9 @@ class TestStart:
     def started(self, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Callable[..., ServerOptions]:
         """Run the command with the server replaced by a recorder."""
         calls: list[ServerOptions] = []
+        # What the command changes for its own process is undone after the test.
+        settings.DERENDER = dict(settings.DERENDER)
+        monkeypatch.setattr("derender_api.management.commands.serve.catalog", Catalog())
         monkeypatch.setattr("derender_api.management.commands.serve.run_server", calls.append)
 
         def start(*arguments: str) -> ServerOptions:
@@ -135,14 +139,14 @@ class TestStart:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (["/nowhere/at/all"], "/nowhere/at/all: --tokenizer /nowhere/at/all: there is no such folder"),
+            (["/nowhere/at/all"], "/nowhere/at/all: MODEL /nowhere/at/all: there is no such folder"),
             (
                 [FOLDER, "--reasoning-parser", "nope"],
-                "unknown reasoning parser 'nope'; known: .*--reasoning-parser nope",
+                "--reasoning-parser nope is unknown; known: .*qwen3",
             ),
             (
                 [FOLDER, "--tool-call-parser", "nope"],
-                "unknown tool-call parser 'nope'; known: .*--tool-call-parser nope",
+                "--tool-call-parser nope is unknown; known: .*hermes",
             ),
             ([FOLDER, "--workers", "0"], "--workers and --threads must be at least 1"),
             (["--config", "/nowhere/c.json"], "--config /nowhere/c.json: cannot be read"),

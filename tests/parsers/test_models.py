@@ -59,7 +59,7 @@ def test_a_row_is_a_configuration() -> None:
     ("changes", "message"),
     [
         ({"model": "/nowhere/at/all"}, "there is no such folder"),
-        ({"tool_call_parser": "nope"}, "unknown tool-call parser 'nope'"),
+        ({"tool_call_parser": "nope"}, "--tool-call-parser nope is unknown"),
         ({"max_logprobs": -7}, "max_logprobs must be -1"),
         ({"aliases": {"a": 1}}, "aliases: Input should be a valid tuple"),
         ({"aliases": ["taken"]}, "The name 'taken' is already taken by 'other'."),
@@ -127,7 +127,7 @@ class TestAdmin:
         answer = admin.post("/admin/parsers/servedmodel/add/", {**self.FORM, "reasoning_parser": "nope"})
 
         assert answer.status_code == 200
-        assert "unknown reasoning parser" in answer.content.decode()
+        assert "--reasoning-parser nope is unknown" in answer.content.decode()
         assert not ServedModel.objects.exists()
 
     def test_needs_a_login_and_a_token(self, admin: Client, client: Client) -> None:
