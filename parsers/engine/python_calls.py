@@ -46,6 +46,7 @@ class Frame:
     mark: int = 0
     keyed: bool = False
     key: str = ""
+    signs: str = ""
     start: int = 0
     repeated: bool = False
     keys: dict[str, list[int]] = field(default_factory=dict)
@@ -65,9 +66,10 @@ class CallListState:
     """Where in the list the reader is (`place`), and what of it was not taken yet.
 
     `strict`: the list must still have the narrow form in which vLLM's one-shot answer expects its beginning; `tail`:
-    the end of that form was seen; `bracket`: what was read ends in `)`. `kind` is that of the value just read; `signs`,
-    `word`, `early`, `literal`, `quoted` belong to the value being read: early is what was written of it before its end
-    was known. `out` holds JSON of the open call in pieces, `taken` counts those that are gone.
+    the end of that form was seen, `refused`: the list ended in another form; `announced`: some of the list was taken;
+    `bracket`: what was read ends in `)`. `kind` is that of the value just read; `signs`, `word`, `early`, `literal`,
+    `quoted` belong to the value being read: early is what was written of it before its end was known. `out` holds JSON
+    of the open call in pieces, `taken` counts those that are gone.
     """
 
     place: str = "open"
@@ -75,6 +77,8 @@ class CallListState:
     strict: bool = True
     tail: bool = False
     bracket: bool = False
+    announced: bool = False
+    refused: bool = False
     index: int = -1
     name: str = ""
     frames: list[Frame] = field(default_factory=list)
@@ -140,6 +144,14 @@ class CallListReader:
             position = getattr(self, "_at_" + state.place)(text, position)
         return position
 
+    def followed(self) -> None:
+        """Says that the text read so far is followed by white space or a comma, which will be read later."""
+        state = self.state
+        if state.place in ("number", "word", "literal") and (
+            state.literal is None or StringLiteral(state.literal).maybe_closed
+        ):
+            getattr(self, "_at_" + state.place)(" ", 0)
+
     # --- what may be sent -----------------------------------------------------------------------------------------
 
     def ready(self, stack: str) -> bool:
@@ -148,7 +160,7 @@ class CallListReader:
         if state.place == "end" or not self._place_ready():
             return state.place == "end"
         opened = "[" + "".join(_OPENED_BY[frame.kind] for frame in state.frames)
-        if state.place == "literal" and state.literal is not None and not state.literal.quotes:
+        if state.literal is not None and not StringLiteral(state.literal).maybe_closed:
             opened += state.literal.quote
         if opened != stack or (state.sets and "{" in stack):
             return False
@@ -191,7 +203,9 @@ class CallListReader:
             _announce(events, call.index, call.name, call.arguments)
             events.append(CallEnd(call.index))
         state.finished = []
+        state.announced = state.announced or bool(events)
         if state.frames:
+            state.announced = True
             self._write_early()
             _announce(events, state.index, state.name, "".join(state.out))
             state.name = ""
@@ -314,7 +328,7 @@ class CallListReader:
         after = self._blank(text, position)
         if after != position:
             return after
-        if text[position] == "]" and self.state.index >= 0 and not self.state.strict:
+        if text[position] == "]" and self.state.index >= 0:
             return self._close_list(position)
         return self._callee(text, position)
 
@@ -376,9 +390,12 @@ class CallListReader:
         return self._close_list(position) if text[position] == "]" else self._fail(position)
 
     def _close_list(self, position: int) -> int:
-        if self._gated and not self.state.tail:
-            return self._fail(position)
-        self.state.place = "end"
+        state = self.state
+        if self._gated and not state.tail:
+            if not state.announced:
+                return self._fail(position)
+            state.refused = True
+        state.place = "end"
         return position + 1
 
     def _at_end(self, text: str, position: int) -> int:
@@ -501,6 +518,8 @@ class CallListReader:
         state = self.state
         expression = "".join(state.raw)
         state.raw = []
+        if not expression:
+            return self._fail(position)
         try:
             ast.parse(f"f({expression}\n)", mode="eval")
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -531,7 +550,7 @@ class CallListReader:
         if (character.isdecimal() and character.isascii()) or character == ".":
             state.word, state.place, state.early = "", "number", ""
             return position
-        if state.signs:
+        if state.signs and character != "(":
             return self._fail(position)
         if character in "'\"":
             return self._open_string(character, "", position)
@@ -551,7 +570,8 @@ class CallListReader:
 
     def _open_bracket(self, character: str, position: int) -> int:
         state = self.state
-        state.frames.append(Frame(character, slot=self._piece))
+        state.frames.append(Frame(character, slot=self._piece, signs=state.signs))
+        state.signs = ""
         self._put("[" if character == "[" else "")
         return position + 1
 
@@ -591,7 +611,8 @@ class CallListReader:
         if dumped is None:
             return self._fail(position)
         self._put(dumped[len(state.early) :])
-        state.signs, state.kind, state.place = "", "number", "after"
+        state.kind, state.place = "signed" if state.signs else "number", "after"
+        state.signs = ""
         return position
 
     def _at_word(self, text: str, position: int) -> int:
@@ -696,12 +717,27 @@ class CallListReader:
         state.frames.pop()
         state.place = "after"
         if frame.kind == "(" and frame.count:
-            return position + 1
+            return position + 1 if self._sign(frame) else self._fail(position)
         if frame.kind in ("(", "{"):
             self._settle_brace(frame, "tuple" if frame.kind == "(" else "dict")
         self._put("}" if frame.kind == "dict" else "]")
         state.kind = "container"
         return position + 1
+
+    def _sign(self, frame: Frame) -> bool:
+        """Applies the signs before parentheses to the number in it. False if it holds something else."""
+        if not frame.signs:
+            return True
+        state = self.state
+        number = "".join(state.out[frame.slot - state.taken :])
+        dumped = as_json(frame.signs, number.lstrip("-"), "") if state.kind in ("number", "signed") else None
+        state.kind = "signed"
+        if dumped is None:
+            return False
+        if number.startswith("-"):
+            dumped = dumped[1:] if dumped.startswith("-") else "-" + dumped
+        state.out[frame.slot - state.taken :] = [dumped]
+        return True
 
 
 def _announce(events: list[Event], index: int, name: str, arguments: str) -> None:

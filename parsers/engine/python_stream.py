@@ -53,18 +53,25 @@ class CallStream:
         """The list's closing bracket was read."""
         return self._reader.closed
 
-    def feed(self, text: str) -> tuple[str, str] | None:
-        """None, or (text that is no call list, text behind it not looked at yet), once, if nothing was sent of it."""
+    def feed(self, text: str, *, raw: str | None = None) -> tuple[str, str] | None:
+        """None, or (text that is no call list, text behind it not looked at yet), once, if nothing was sent of it.
+
+        `raw` is what the model wrote for `text`, if that is something else. It is given back as a whole then.
+        """
         state = self.state
         if self._reader.invalid:
             return None
         if not state.sent:
-            state.raw.append(text)
+            state.raw.append(text if raw is None else raw)
         core = self._gate.feed(text)
         read = self._reader.feed(core)
+        if state.gate.held and not self._reader.invalid:
+            self._reader.followed()
         if not self._reader.invalid or state.sent:
             return None
         unread = core[read:] + self._gate.flush()
+        if raw is not None and raw != text:
+            unread = ""
         return self._given_back(unread), unread
 
     def _given_back(self, unread: str) -> str:
@@ -109,7 +116,11 @@ class CallStream:
         held = self._gate.flush()
         if not self._reader.invalid:
             self._reader.feed(held)
-        if self._reader.closed and (state.cut or ends_statement("".join(state.calls.trail))):
+        if (
+            self._reader.closed
+            and not state.calls.refused
+            and (state.cut or ends_statement("".join(state.calls.trail)))
+        ):
             return self._take()
         if state.sent:
             return [Malformed()]

@@ -69,9 +69,9 @@ class StringLiteral:
 
     @property
     def open_cleanly(self) -> bool:
-        """Closing the literal right here would give a valid one that holds all text so far."""
+        """One more quote would end a valid literal that holds all text so far."""
         state = self.state
-        return not (state.held or state.quotes or state.triple or state.closed or state.invalid)
+        return not (state.held or state.closed or state.invalid) and state.quotes == (2 if state.triple else 0)
 
     def feed(self, text: str, position: int) -> tuple[str, int]:
         """(JSON text of the content, where reading stopped). Stops behind the literal, or at an error."""

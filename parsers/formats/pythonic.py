@@ -1,6 +1,8 @@
 """Calls as a Python list, nothing before and nothing behind it (Llama 3.2, ToolACE).
 
-[get_weather(city='Paris', days=3), search(query="museums")]
+Sample:
+
+    [get_weather(city='Paris', days=3), search(query="museums")]
 """
 
 from __future__ import annotations
@@ -17,15 +19,30 @@ from parsers.engine.stage import Outcome, ToolFormat, ToolStage
 from parsers.engine.vocabulary import Vocabulary
 
 
+@dataclass(frozen=True, slots=True)
+class Markers:
+    """What may stand around a list: `start` only at the beginning of the answer, `end` anywhere behind it."""
+
+    start: str
+    end: str
+
+
 @dataclass(slots=True)
 class PythonicState:
-    """`mode`: "start" (no text yet), "text", "list" (the answer is a list) or "last" (a list that may end the answer).
+    """`mode`: "start" (not known yet), "text", "list" (the answer is a list) or "last" (a list that may end the
+    answer).
 
-    `refused`: some text looked like a list and was none. From then on `ending`, a special token at the end of the text
-    so far, waits for more text; `fresh` says that it came with the last chunk.
+    `held`: text that may become the start marker; `marked`: the list followed one; `barred`: what followed one was no
+    list. `prose`: the answer has other text, and `line_start` says that it ends with a line break. `refused`: some text
+    looked like a list and was none. From then on `ending`, a special token at the end of the text so far, waits for
+    more text; `fresh`: it came with the last chunk.
     """
 
     mode: Literal["start", "text", "list", "last"] = "start"
+    held: str = ""
+    marked: bool = False
+    barred: bool = False
+    prose: bool = False
     line_start: bool = False
     refused: bool = False
     ending: str = ""
@@ -34,30 +51,51 @@ class PythonicState:
 
 
 class PythonicStage(ToolStage):
-    """An answer that begins with a bracket is a call list until that is impossible.
+    """An answer that begins with a bracket (or the marker) is a call list until that is impossible.
 
-    In an answer that begins otherwise a list on the last lines counts as well, once nothing has followed it.
+    In an answer that begins with prose a list on the last lines counts as well, once nothing has followed it.
     """
 
     State: ClassVar[type] = PythonicState
 
+    def __init__(self, markers: Markers | None = None) -> None:
+        super().__init__()
+        self._markers = markers
+
     def feed(self, segments: Sequence[Segment]) -> list[Event]:
         state = self.state
-        chunk = text_of(segments)
-        text, state.fresh = chunk, bool(chunk)
-        if chunk:
-            text, state.ending = state.ending + chunk, ""
-        content: list[str] = []
+        text = text_of(segments)
+        state.fresh = bool(text)
+        if text:
+            text, state.ending = state.ending + text, ""
         if state.mode == "start" and text:
-            self._open("list" if text.startswith("[") else "text")
+            text = self._begin(state.held + text)
+        content: list[str] = []
         while text:
             text = self._step(text, content)
-        if content or state.mode in ("start", "text"):
+        if content or state.mode == "text" or (state.mode == "start" and not state.held):
             return self._content("".join(content), segments)
         return self._stream().events() if state.mode == "list" else []
 
+    def _begin(self, text: str) -> str:
+        """Decides what the answer is; returns the text to read as that, "" while it may still become the marker."""
+        state = self.state
+        start = self._markers.start if self._markers else ""
+        if start and text.startswith(start):
+            self._open("list")
+            state.calls.raw.append(start)
+            state.marked, text = True, text[len(start) :]
+        elif start and len(text) > 1 and start.startswith(text):
+            state.held = text
+            return ""
+        else:
+            self._open("list" if text.startswith("[") else "text")
+        state.held = ""
+        return text
+
     def _open(self, mode: Literal["text", "list", "last"]) -> None:
         self.state.mode = mode
+        self.state.marked = False
         self.state.calls = None if mode == "text" else CallStreamState()
 
     def _stream(self) -> CallStream:
@@ -66,28 +104,57 @@ class PythonicStage(ToolStage):
     def _step(self, text: str, content: list[str]) -> str:
         """Reads text as what it seems to be; returns what is still to be read as something else."""
         state = self.state
-        if state.mode != "text":
-            failed = self._stream().feed(text)
-            if failed is None:
-                return ""
-            released, text = failed
-            content.append(released)
-            state.line_start = released.endswith("\n")
-            state.refused = True
-            self._open("text")
-            return text
-        position = 0 if state.line_start and text.startswith("[") else text.find("\n[") + 1 or -1
-        if position < 0:
-            content.append(text)
-            state.line_start = text.endswith("\n")
+        if state.mode == "text":
+            return self._prose(text, content)
+        failed = self._read_list(text)
+        if failed is None:
             return ""
+        released, text = failed
+        state.barred = state.marked
+        self._open("text")
+        self._prose(released, content, whole=True)
+        state.refused = True
+        return text
+
+    def _read_list(self, text: str) -> tuple[str, str] | None:
+        """Feeds the list, without end markers: all of them behind a start marker, else one behind the list."""
+        stream = self._stream()
+        if self._markers is None:
+            return stream.feed(text)
+        if self.state.marked:
+            return stream.feed(text.replace(self._markers.end, ""), raw=text)
+        before, marker, behind = text.rpartition(self._markers.end)
+        failed = stream.feed(before) if before else None
+        if failed is not None:
+            return failed[0], failed[1] + marker + behind
+        return stream.feed(behind, raw=marker + behind) if stream.closed else stream.feed(marker + behind)
+
+    def _prose(self, text: str, content: list[str], *, whole: bool = False) -> str:
+        """Text of the answer, up to where a list may begin; all of it if `whole`."""
+        state = self.state
+        position = len(text) if whole else self._list_line(text)
+        content.append(text[:position])
         if position:
-            content.append(text[:position])
-        self._open("last")
+            state.prose = state.prose or not text[:position].isspace()
+            state.line_start = text[:position].endswith("\n")
+        if position < len(text):
+            self._open("last")
         return text[position:]
 
+    def _list_line(self, text: str) -> int:
+        """Where a line behind prose begins with a bracket; the end of `text` if none does."""
+        state = self.state
+        if state.barred:
+            return len(text)
+        if state.prose and state.line_start and text.startswith("["):
+            return 0
+        position = text.find("\n[")
+        while position >= 0 and not (state.prose or text[:position].strip()):
+            position = text.find("\n[", position + 1)
+        return position + 1 or len(text)
+
     def _content(self, text: str, segments: Sequence[Segment]) -> list[Event]:
-        """Text of the answer. The token that ends the answer is no part of it where the stream has held text back."""
+        """Text of the answer. The token that ends the answer is no part of it where text was held back before."""
         last = segments[-1] if segments else None
         if self.state.refused and isinstance(last, Token) and last.text and text.endswith(last.text):
             self.state.ending = last.text
@@ -99,6 +166,8 @@ class PythonicStage(ToolStage):
         state = self.state
         if state.mode in ("list", "last"):
             return self._stream().finish()
+        if state.held:
+            return [Content(state.held)]
         return [Content(state.ending)] if state.ending and state.fresh else []
 
 
@@ -106,6 +175,7 @@ class Pythonic(ToolFormat):
     """`pythonic` (pythonic_misc 2)."""
 
     names = ("pythonic",)
+    markers: ClassVar[Markers | None] = None
     guided_choice = True
     merges_entries = True
 
@@ -114,7 +184,7 @@ class Pythonic(ToolFormat):
         self.marks = dict(vocabulary.special_tokens)
 
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
-        return PythonicStage()
+        return PythonicStage(self.markers)
 
     def settle(self, outcome: Outcome) -> None:
         """One malformed call spoils the list."""
