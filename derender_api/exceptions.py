@@ -44,6 +44,20 @@ class ModelNotFound(ApiError):
         super().__init__(f"The model `{name}` does not exist. Valid aliases: {', '.join(served)}.", param="model")
 
 
+class Unauthorized(ApiError):
+    """The client's fault: no API key, or a wrong one."""
+
+    status = 401
+    type = "AuthenticationError"
+
+
+class Forbidden(ApiError):
+    """The client's fault: it may not do this."""
+
+    status = 403
+    type = "PermissionDeniedError"
+
+
 class NotFound(ApiError):
     """The client's fault: an unknown path."""
 

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
 from derender_api.conf import conf
+from derender_api.exceptions import BadRequest, PayloadTooLarge, Unauthorized
 from derender_api.load import requests_in_flight
 from derender_api.views_errors import error_response
 
@@ -42,7 +43,7 @@ class ApiKeyMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         key = conf.api_key
         if key and request.method != "OPTIONS" and request.path_info.startswith(PROTECTED) and not _bears(request, key):
-            response = error_response(status=401, type="AuthenticationError", message="Unauthorized")
+            response = error_response(Unauthorized("Unauthorized"))
             response["WWW-Authenticate"] = "Bearer"
             return response
         return self.get_response(request)
@@ -68,7 +69,7 @@ class BodyLimitMiddleware:
         length = request.META.get("CONTENT_LENGTH") or ""
         if length:
             if not length.isascii() or not length.isdigit():
-                return error_response(status=400, type="BadRequestError", message="Content-Length is not a number")
+                return error_response(BadRequest("Content-Length is not a number"))
             return self._too_large(limit) if int(length) > limit else self.get_response(request)
         stream = request.META.get("wsgi.input")
         if stream is not None and "chunked" in request.META.get("HTTP_TRANSFER_ENCODING", "").lower():
@@ -80,8 +81,4 @@ class BodyLimitMiddleware:
         return self.get_response(request)
 
     def _too_large(self, limit: int) -> HttpResponse:
-        return error_response(
-            status=413,
-            type="RequestEntityTooLargeError",
-            message=f"The request body exceeds the limit of {limit} bytes.",
-        )
+        return error_response(PayloadTooLarge(f"The request body exceeds the limit of {limit} bytes."))

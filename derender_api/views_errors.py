@@ -7,21 +7,22 @@ import orjson
 from django.http import HttpRequest, HttpResponse
 from django.urls import is_valid_path
 
+from derender_api.exceptions import ApiError, BadRequest, Forbidden, NotFound, error_content
 
-def error_response(*, status: int, type: str, message: str) -> HttpResponse:
-    """A complete OpenAI error answer, `{"error": {"message", "type", "param", "code"}}`."""
-    body = {"error": {"message": message, "type": type, "param": None, "code": status}}
-    return HttpResponse(orjson.dumps(body), status=status, content_type="application/json")
+
+def error_response(error: ApiError) -> HttpResponse:
+    """The answer to an error outside the views."""
+    return HttpResponse(orjson.dumps(error_content(error)), status=error.status, content_type="application/json")
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """A request that Django itself refuses, such as one with an unknown Host header."""
-    return error_response(status=400, type="BadRequestError", message=str(exception) or "Bad Request")
+    return error_response(BadRequest(str(exception) or "Bad Request"))
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
     """A request without permission."""
-    return error_response(status=403, type="PermissionDeniedError", message="Permission denied")
+    return error_response(Forbidden("Permission denied"))
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -33,9 +34,9 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
         response = HttpResponse(status=307)
         response["Location"] = location
         return response
-    return error_response(status=404, type="NotFoundError", message="Not Found")
+    return error_response(NotFound("Not Found"))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """A failure outside the views; Django has logged it already."""
-    return error_response(status=500, type="InternalServerError", message="Internal server error")
+    return error_response(ApiError("Internal server error"))
