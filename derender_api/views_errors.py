@@ -30,10 +30,8 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     bare = request.path_info.rstrip("/")
     if bare != request.path_info and bare and is_valid_path(bare):
         query = request.META.get("QUERY_STRING")
-        location = request.build_absolute_uri(bare) + (f"?{query}" if query else "")
-        response = HttpResponse(status=307)
-        response["Location"] = location
-        return response
+        # Relative, so that it also holds behind a proxy that ends TLS.
+        return HttpResponse(status=307, headers={"Location": f"{bare}?{query}" if query else bare})
     return error_response(NotFound("Not Found"))
 
 
