@@ -1,5 +1,6 @@
 """System checks of `settings.DERENDER`; `manage.py check` and every start run them."""
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -49,8 +50,12 @@ def check_settings(*, app_configs: Sequence[AppConfig] | None, **kwargs: Any) ->
 
 @register(deploy=True)
 def check_deployment(*, app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """W001: without an API key everyone who reaches the port may use the service."""
-    if conf.api_key:
-        return []
-    hint = "Set DERENDER_API_KEY, unless a gateway in front authenticates the callers."
-    return [Warning("No API key is set.", hint=hint, id="derender_api.W001")]
+    """W001: everyone who reaches the port may use the service; W002: a restart ends stream states and sessions."""
+    messages: list[CheckMessage] = []
+    if not conf.api_key:
+        hint = "Set DERENDER_API_KEY, unless a gateway in front authenticates the callers."
+        messages.append(Warning("No API key is set.", hint=hint, id="derender_api.W001"))
+    if not os.environ.get("DERENDER_SECRET_KEY"):
+        hint = "Set DERENDER_SECRET_KEY: the one made up at every start is unknown to other servers and the next start."
+        messages.append(Warning("No secret key is set.", hint=hint, id="derender_api.W002"))
+    return messages

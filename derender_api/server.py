@@ -19,6 +19,7 @@ logger = logging.getLogger(__name__)
 Application = Callable[[dict[str, Any], Callable[..., Any]], Any]
 
 MAX_DEFAULT_WORKERS = 8
+QUOTA_FILE = Path("/sys/fs/cgroup/cpu.max")
 DRAIN_SECONDS = 30
 """How long requests in flight may take to finish after SIGTERM."""
 
@@ -89,7 +90,7 @@ def default_workers() -> int:
 def _quota() -> int | None:
     """CPUs that the container's control group grants, rounded up; None without a limit."""
     try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        quota, period = QUOTA_FILE.read_text().split()
         return -(-int(quota) // int(period))
     except (OSError, ValueError):
         return None

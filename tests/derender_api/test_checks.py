@@ -33,8 +33,14 @@ def test_the_project_passes_all_checks() -> None:
     assert run_checks() == []
 
 
-@pytest.mark.parametrize(("key", "ids"), [(None, ["derender_api.W001"]), ("k", [])])
-def test_deployment(settings: Any, key: str | None, ids: list[str]) -> None:
-    settings.DERENDER = {"API_KEY": key}
+@pytest.mark.parametrize(
+    ("api_key", "secret", "ids"),
+    [(None, "", ["derender_api.W001", "derender_api.W002"]), ("k", "", ["derender_api.W002"]), ("k", "s", [])],
+)
+def test_deployment(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, api_key: str | None, secret: str, ids: list[str]
+) -> None:
+    settings.DERENDER = {"API_KEY": api_key}
+    monkeypatch.setenv("DERENDER_SECRET_KEY", secret)
 
     assert [message.id for message in check_deployment(app_configs=None)] == ids

@@ -71,6 +71,18 @@ def test_only_the_tokenization_package_knows_tokenizer_libraries(path: Path) -> 
 
 
 @pytest.mark.parametrize("path", MODULES, ids=str)
+def test_the_frameworks_parsers_are_not_mistaken_for_the_projects(path: Path) -> None:
+    bound = [
+        alias.asname or alias.name
+        for node in ast.walk(ast.parse((REPOSITORY / path).read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rest_framework")
+        for alias in node.names
+    ]
+
+    assert "parsers" not in bound
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
 def test_modules_say_what_they_are_for_and_stay_small(path: Path) -> None:
     source = (REPOSITORY / path).read_text()
     if source.strip():
