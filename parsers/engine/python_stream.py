@@ -5,6 +5,7 @@ Reads it, sends its calls when vLLM would, gives the text back if it is none.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from .events import Content, Event, Malformed
@@ -14,44 +15,63 @@ from .python_gate import CompletionGate, GateState
 # Text behind a list longer than this is not looked at again with every chunk.
 _TRAIL_LIMIT = 256
 
+_LINE_BREAK = re.compile(r"\s*\n\s*")
+
 
 @dataclass(slots=True)
 class CallStreamState:
-    """`raw`.
-
-    The text so far, as long as nothing of it was sent; `cut`: text behind the list was dropped as too long to matter.
+    """`raw`: the text so far, as long as nothing of it was sent; `begun`: some of it was read; `cut`: text behind the
+    list was dropped as too long to matter.
     """
 
     gate: GateState = field(default_factory=GateState)
     calls: CallListState = field(default_factory=CallListState)
     raw: list[str] = field(default_factory=list)
+    begun: bool = False
     sent: bool = False
     cut: bool = False
 
 
-class CallStream:
-    """`feed` a chunk, then ask for its `events`; `finish` at the end of output.
+@dataclass(frozen=True, slots=True)
+class ListStyle:
+    """What differs between the formats that use call lists.
 
-    `gated`, `keyword_names`, `waits`: see CallListReader. `alone`: nothing but white space may follow the list.
+    `gated`: only lists that begin in vLLM's narrow form count (pythonic_misc 1.2). `lines`: a call a line, without
+    brackets. `keyword_names`: arguments may be called like a keyword of Python. `waits`: the end of a string counts
+    only once the next character is known. `alone`: nothing but white space may follow the list.
     """
 
-    def __init__(
-        self,
-        state: CallStreamState,
-        *,
-        gated: bool = True,
-        keyword_names: bool = False,
-        waits: bool = False,
-        alone: bool = False,
-    ) -> None:
+    gated: bool = True
+    lines: bool = False
+    keyword_names: bool = False
+    waits: bool = False
+    alone: bool = False
+
+
+class CallStream:
+    """`feed` a chunk, then ask for its `events`; `finish` at the end of output."""
+
+    def __init__(self, state: CallStreamState, style: ListStyle) -> None:
         self.state = state
+        self._style = style
         self._gate = CompletionGate(state.gate)
-        self._reader = CallListReader(state.calls, gated=gated, keyword_names=keyword_names, waits=waits, alone=alone)
+        self._reader = CallListReader(
+            state.calls,
+            gated=style.gated,
+            keyword_names=style.keyword_names,
+            waits=style.waits,
+            alone=style.alone,
+        )
 
     @property
     def closed(self) -> bool:
         """The list's closing bracket was read."""
         return self._reader.closed
+
+    @property
+    def in_string(self) -> bool:
+        """The text so far ends within a string."""
+        return self.state.gate.stack[-1:] in ("'", '"') and not self._reader.invalid
 
     def feed(self, text: str, *, raw: str | None = None) -> tuple[str, str] | None:
         """None, or (text that is no call list, text behind it not looked at yet), once, if nothing was sent of it.
@@ -63,16 +83,32 @@ class CallStream:
             return None
         if not state.sent:
             state.raw.append(text if raw is None else raw)
-        core = self._gate.feed(text)
+        core = self._source(self._gate.feed(text))
         read = self._reader.feed(core)
         if state.gate.held and not self._reader.invalid:
             self._reader.followed()
         if not self._reader.invalid or state.sent:
             return None
         unread = core[read:] + self._gate.flush()
-        if raw is not None and raw != text:
+        if self._style.lines or (raw is not None and raw != text):
             unread = ""
         return self._given_back(unread), unread
+
+    def close(self) -> tuple[str, str] | None:
+        """The end of a list of lines."""
+        held = self._gate.flush().strip()
+        core = ("" if self.state.begun else "[") + held + "]"
+        self._reader.feed(core)
+        return (self._given_back(""), "") if self._reader.invalid and not self.state.sent else None
+
+    def _source(self, core: str) -> str:
+        """What the reader reads: a list of lines becomes a list in brackets."""
+        if not self._style.lines or not core:
+            return core
+        if not self.state.begun:
+            self.state.begun = True
+            core = "[" + core.lstrip()
+        return _LINE_BREAK.sub(", ", core)
 
     def _given_back(self, unread: str) -> str:
         raw = "".join(self.state.raw)
@@ -85,9 +121,11 @@ class CallStream:
             return []
         if self._reader.closed:
             return self._closed_events()
-        if self._gate.passes() and self._reader.ready(self.state.gate.stack):
-            return self._take()
-        return []
+        stack = self.state.gate.stack
+        if not self._gate.passes() or not self._reader.ready("[" + stack if self._style.lines else stack):
+            return []
+        events = self._take()
+        return events if events or stack else [Content("")]
 
     def _take(self) -> list[Event]:
         events = self._reader.take()

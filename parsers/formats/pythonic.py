@@ -8,12 +8,13 @@ Sample:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from parsers.engine.context import RequestContext
-from parsers.engine.events import Content, Event, Segment, Token
-from parsers.engine.python_stream import CallStream, CallStreamState
+from parsers.engine.ending import Ending, EndingState
+from parsers.engine.events import Content, Event, Segment
+from parsers.engine.python_stream import CallStream, CallStreamState, ListStyle
 from parsers.engine.scanner import text_of
 from parsers.engine.stage import Outcome, ToolFormat, ToolStage
 from parsers.engine.vocabulary import Vocabulary
@@ -33,9 +34,7 @@ class PythonicState:
     answer).
 
     `held`: text that may become the start marker; `marked`: the list followed one; `barred`: what followed one was no
-    list. `prose`: the answer has other text, and `line_start` says that it ends with a line break. `refused`: some text
-    looked like a list and was none. From then on `ending`, a special token at the end of the text so far, waits for
-    more text; `fresh`: it came with the last chunk.
+    list. `prose`: the answer has other text, and `line_start` says that it ends with a line break.
     """
 
     mode: Literal["start", "text", "list", "last"] = "start"
@@ -44,9 +43,7 @@ class PythonicState:
     barred: bool = False
     prose: bool = False
     line_start: bool = False
-    refused: bool = False
-    ending: str = ""
-    fresh: bool = False
+    ending: EndingState = field(default_factory=EndingState)
     calls: CallStreamState | None = None
 
 
@@ -64,17 +61,14 @@ class PythonicStage(ToolStage):
 
     def feed(self, segments: Sequence[Segment]) -> list[Event]:
         state = self.state
-        text = text_of(segments)
-        state.fresh = bool(text)
-        if text:
-            text, state.ending = state.ending + text, ""
+        text = Ending(state.ending).take(text_of(segments))
         if state.mode == "start" and text:
             text = self._begin(state.held + text)
         content: list[str] = []
         while text:
             text = self._step(text, content)
         if content or state.mode == "text" or (state.mode == "start" and not state.held):
-            return self._content("".join(content), segments)
+            return Ending(state.ending).content("".join(content), segments)
         return self._stream().events() if state.mode == "list" else []
 
     def _begin(self, text: str) -> str:
@@ -99,7 +93,7 @@ class PythonicStage(ToolStage):
         self.state.calls = None if mode == "text" else CallStreamState()
 
     def _stream(self) -> CallStream:
-        return CallStream(self.state.calls, alone=self.state.mode == "last")
+        return CallStream(self.state.calls, ListStyle(alone=self.state.mode == "last"))
 
     def _step(self, text: str, content: list[str]) -> str:
         """Reads text as what it seems to be; returns what is still to be read as something else."""
@@ -113,7 +107,7 @@ class PythonicStage(ToolStage):
         state.barred = state.marked
         self._open("text")
         self._prose(released, content, whole=True)
-        state.refused = True
+        state.ending.active = True
         return text
 
     def _read_list(self, text: str) -> tuple[str, str] | None:
@@ -153,22 +147,13 @@ class PythonicStage(ToolStage):
             position = text.find("\n[", position + 1)
         return position + 1 or len(text)
 
-    def _content(self, text: str, segments: Sequence[Segment]) -> list[Event]:
-        """Text of the answer. The token that ends the answer is no part of it where text was held back before."""
-        last = segments[-1] if segments else None
-        if self.state.refused and isinstance(last, Token) and last.text and text.endswith(last.text):
-            self.state.ending = last.text
-            text = text[: -len(last.text)]
-            return [Content(text)] if text else []
-        return [Content(text)]
-
     def finish(self) -> list[Event]:
         state = self.state
         if state.mode in ("list", "last"):
             return self._stream().finish()
         if state.held:
             return [Content(state.held)]
-        return [Content(state.ending)] if state.ending and state.fresh else []
+        return Ending(state.ending).finish()
 
 
 class Pythonic(ToolFormat):
