@@ -99,7 +99,7 @@ def _as_json(delta: Delta | None) -> dict[str, Any]:
     calls = [
         {
             "id": call.id,
-            "type": None if call.name is None else "function",
+            "type": call.type,
             "index": call.index,
             "function": {"name": call.name, "arguments": call.arguments},
         }

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ def load_mistral(path: Path) -> TokenizerHandle:
     return TokenizerHandle(
         backend,
         codec=backend.codec(special_tokens),
-        facts=read_facts(path.parent),
+        facts=replace(read_facts(path.parent), tokenizer_config={"mistral_version": tokenizer.version.value}),
         eos_id=tokenizer.eos_id,
         special_tokens=special_tokens,
     )

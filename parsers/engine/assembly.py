@@ -26,12 +26,21 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(slots=True)
 class CallDelta:
-    """One tool-call entry of a delta. None fields are absent; an entry with a name opens call `index`."""
+    """One tool-call entry of a delta. None fields are absent; an entry with a name opens call `index`.
+
+    `typed`: it says that it is a function's although it opens no call.
+    """
 
     index: int
     id: str | None = None
     name: str | None = None
     arguments: str | None = None
+    typed: bool = False
+
+    @property
+    def type(self) -> str | None:
+        """The entry's `type` on the wire."""
+        return "function" if self.typed or self.name is not None else None
 
 
 @dataclass(slots=True)

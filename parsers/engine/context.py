@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
+from string import ascii_letters, digits
 from typing import Any, Literal
+
+_ALPHABET = ascii_letters + digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,11 @@ class RequestContext:
         """`digits` hex digits for call `index`, the same for the same seed."""
         digest = blake2b(index.to_bytes(8, "big"), key=self.call_id_seed[:64], digest_size=32)
         return digest.hexdigest()[:digits]
+
+    def random_letters(self, index: int, count: int) -> str:
+        """`count` letters and digits for call `index`, the same for the same seed."""
+        digest = blake2b(index.to_bytes(8, "big"), key=self.call_id_seed[:64], digest_size=32).digest()
+        return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:count])
 
     def call_id(self, index: int) -> str:
         """The ID of call `index` where the format has none of its own."""

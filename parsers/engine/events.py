@@ -10,9 +10,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Ordinary text, in code points; may be empty."""
+    """Ordinary text, in code points; may be empty.
+
+    `answer`: a reasoning stage knows that it is the answer itself, so that no markup is to be looked for in it.
+    """
 
     text: str
+    answer: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ class Grammar:
     `strips_content`: one-shot drops the white space around content where there are calls. `drops_blank`: content that
     is only white space is dropped where there are calls. `value_end`: the terminal that closes a value; a call does not
     end inside a value that it closes later. `validates_names`: calls of functions that the request does not offer are
-    no calls.
+    no calls. `names_alone`: the name goes out without the argument text that came with it.
     """
 
     markers: Mapping[str, tuple[str, ...]]
@@ -94,6 +94,7 @@ class Grammar:
     drops_blank: bool = True
     validates_names: bool = False
     value_end: str = ""
+    names_alone: bool = True
     spellings: Mapping[str, str] = field(init=False)
 
     def __post_init__(self) -> None:

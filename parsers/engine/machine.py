@@ -112,7 +112,8 @@ class MarkerMachine:
 @dataclass(slots=True)
 class ThoughtState:
     """`blank` is white space that only counts if more reasoning follows; `span`: a call's opening marker was handed on,
-    its closing one not yet.
+    its closing one not yet; `reopens`: the prompt closed reasoning and the output so far is blank, so that an opening
+    marker still begins it.
     """
 
     state: str = State.REASONING
@@ -120,6 +121,7 @@ class ThoughtState:
     blank: str = ""
     ended: bool = False
     span: bool = False
+    reopens: bool = False
 
 
 class MachineReasoningStage(ReasoningStage):
@@ -127,7 +129,7 @@ class MachineReasoningStage(ReasoningStage):
 
     State: ClassVar[type] = ThoughtState
 
-    def __init__(self, machine: MarkerMachine, *, thinking: bool, ended: bool) -> None:
+    def __init__(self, machine: MarkerMachine, *, thinking: bool, ended: bool, reopens: bool = False) -> None:
         super().__init__()
         self._machine = machine
         self._call_markers = machine.grammar.call_markers
@@ -139,6 +141,7 @@ class MachineReasoningStage(ReasoningStage):
         )
         self.state.state = State.REASONING if thinking and not ended else State.CONTENT
         self.state.ended = ended
+        self.state.reopens = reopens
 
     @property
     def ended(self) -> bool:
@@ -148,7 +151,8 @@ class MachineReasoningStage(ReasoningStage):
         state = self.state
         out: list[Event | Segment] = []
         for segment in segments:
-            if isinstance(segment, Text) and state.state == State.CONTENT and not self._reads_content:
+            if isinstance(segment, Text) and self._passes_text:
+                state.reopens = state.reopens and not segment.text.strip()
                 self._release(out)
                 out.append(segment)
                 continue
@@ -158,6 +162,11 @@ class MachineReasoningStage(ReasoningStage):
         if state.ended and not self._reads_content:
             self._release(out)
         return out
+
+    @property
+    def _passes_text(self) -> bool:
+        """Whether text is handed on unread: reasoning has ended, and all markers that still count are tokens."""
+        return self.state.ended and self.state.state == State.CONTENT and not self._reads_content
 
     def finish(self) -> list[Event | Segment]:
         out: list[Event | Segment] = []
@@ -172,13 +181,15 @@ class MachineReasoningStage(ReasoningStage):
     def _unit(self, unit: Unit, out: list[Event | Segment]) -> None:
         if unit.terminal == DROP:
             return
+        if self.state.reopens:
+            self._reopen(unit)
         transition = self._machine.transition(self.state.state, unit.terminal) if unit.terminal else None
         if transition is None:
             if unit.terminal in self._exit_markers:
                 self.state.span = False
             self._text(unit, out)
         elif unit.terminal in self._call_markers and not self._is_stray(unit.terminal, transition):
-            if self.state.state == State.REASONING:
+            if not self.state.ended:
                 self._end()
             self.state.span = transition.state in CALL_STATES
             out.append(unit.token or Text(unit.text))
@@ -186,6 +197,14 @@ class MachineReasoningStage(ReasoningStage):
             if self.state.state == State.REASONING and transition.state is State.CONTENT:
                 self._end()
             self.state.state = transition.state
+
+    def _reopen(self, unit: Unit) -> None:
+        """A model that thinks although the prompt closed its thoughts begins with the opening marker."""
+        state = self.state
+        state.reopens = not unit.text.strip()
+        transition = self._machine.transition(State.REASONING, unit.terminal) if unit.terminal else None
+        if transition is not None and transition.state is State.REASONING:
+            state.state, state.ended = State.REASONING, False
 
     def _is_stray(self, terminal: str, transition: Transition) -> bool:
         """Whether a marker that ends calls stands where none is open, so that it acts as the grammar says."""
@@ -412,9 +431,10 @@ class MachineToolStage(ToolStage):
             return
         fresh = self._open_writer().feed(text)
         if not state.announced:
-            state.pending += fresh
             self._announce(events)
-            events.append(CallArguments(state.index, "", raw=text))
+            if self._machine.grammar.names_alone:
+                state.pending, fresh = fresh, ""
+            events.append(CallArguments(state.index, fresh, raw=text))
             return
         fresh, state.pending = state.pending + fresh, ""
         events.append(CallArguments(state.index, fresh, raw=text))

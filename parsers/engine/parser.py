@@ -21,6 +21,8 @@ from .stage import (
     Outcome,
     ReasoningFormat,
     ReasoningStage,
+    Rewriter,
+    Stage,
     ToolFormat,
     ToolStage,
     UnifiedFormat,
@@ -74,6 +76,7 @@ class OutputParser:
         self._reasoning: ReasoningStage | None = None
         self._tools: ToolStage | None = None
         self._unified: UnifiedStage | None = None
+        self._rewriter: Rewriter | None = None
         self._settle: Callable[[Outcome], None]
         if plan.unified is not None:
             self._unified = plan.unified.open(context, prompt_token_ids)
@@ -82,6 +85,7 @@ class OutputParser:
         else:
             if plan.reasoning is not None:
                 self._reasoning = plan.reasoning.open(context, prompt_token_ids)
+                self._rewriter = plan.reasoning.rewriter()
             self._tools = self._open_tools()
 
     def _open_tools(self) -> ToolStage:
@@ -133,7 +137,7 @@ class OutputParser:
         content = outcome.content
         if outcome.called:
             return content if content is not None and content.strip() else None
-        if self._plan.tools is None or not self._engine_based:
+        if (self._plan.tools is None or not self._engine_based) and self._rewriter is None:
             content = outcome.raw
         if self._context.forces_call and not (content or "").strip():
             return None
@@ -171,7 +175,10 @@ class OutputParser:
             if delta.calls and delta.calls[-1].arguments is None:
                 delta.calls[-1].arguments = ""
             flushed = delta_of(self._named(self._flush()), merge=self._merges)
-            append_finish(delta, flushed, merge=not self._engine_based or self._unified is not None)
+            append_finish(delta, flushed, merge=not (self._plan.tools and self._plan.tools.engine_based))
+        if self._plan.tools is not None and self._plan.tools.types_entries:
+            for entry in delta.calls:
+                entry.typed = True
         return self._filtered(delta)
 
     def _named(self, events: list[Event]) -> list[Event]:
@@ -201,6 +208,14 @@ class OutputParser:
     # --- stages ---------------------------------------------------------------------------------------------------
 
     def _step(self, token_ids: Sequence[int], texts: Sequence[str], raw: list[str] | None = None) -> list[Event]:
+        events = self._read(token_ids, texts, raw)
+        return self._rewriter.feed(events) if self._rewriter else events
+
+    def _flush(self, raw: list[str] | None = None) -> list[Event]:
+        events = self._finish(raw)
+        return self._rewriter.feed(events) + self._rewriter.finish() if self._rewriter else events
+
+    def _read(self, token_ids: Sequence[int], texts: Sequence[str], raw: list[str] | None) -> list[Event]:
         segments = scan(token_ids, texts, self._marks)
         if self._unified is not None:
             return self._unified.feed(segments)
@@ -219,7 +234,7 @@ class OutputParser:
             raw.append(text_of(segments))
         return self._tools.feed(segments)
 
-    def _flush(self, raw: list[str] | None = None) -> list[Event]:
+    def _finish(self, raw: list[str] | None) -> list[Event]:
         if self._unified is not None:
             return self._unified.finish()
         assert self._tools is not None
@@ -232,23 +247,30 @@ class OutputParser:
 
     # --- state ----------------------------------------------------------------------------------------------------
 
+    @property
+    def _stages(self) -> dict[str, Stage | None]:
+        return {
+            "reasoning": self._reasoning,
+            "tools": self._tools,
+            "unified": self._unified,
+            "rewriter": self._rewriter,
+        }
+
     def snapshot(self) -> dict[str, Any]:
         """Everything the stream must remember, as a JSON-able value."""
-        stages = {"reasoning": self._reasoning, "tools": self._tools, "unified": self._unified}
         return {
             "v": SNAPSHOT_VERSION,
             "format": self._plan.name,
             "started": self._started,
             "calls_streamed": self.calls_streamed,
-            **{name: stage.snapshot() for name, stage in stages.items() if stage is not None},
+            **{name: stage.snapshot() for name, stage in self._stages.items() if stage is not None},
         }
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Raises InvalidSnapshotError if another version or format wrote it."""
         if snapshot.get("v") != SNAPSHOT_VERSION or snapshot.get("format") != self._plan.name:
             raise InvalidSnapshotError("written by another version or format")
-        stages = {"reasoning": self._reasoning, "tools": self._tools, "unified": self._unified}
-        for name, stage in stages.items():
+        for name, stage in self._stages.items():
             if (stage is None) != (name not in snapshot) or not isinstance(snapshot.get(name, {}), dict):
                 raise InvalidSnapshotError(f"unexpected or missing stage {name!r}")
             if stage is not None:

@@ -77,6 +77,18 @@ class UnifiedStage(Stage):
         return []
 
 
+class Rewriter(Stage):
+    """Last stage of a few formats: changes the reasoning and content that goes out, never arguments."""
+
+    def feed(self, events: Sequence[Event]) -> list[Event]:
+        """One chunk."""
+        raise NotImplementedError
+
+    def finish(self) -> list[Event]:
+        """End of output: what was held back."""
+        return []
+
+
 @dataclass(slots=True)
 class FoundCall:
     """A call as the events of a whole output describe it; `raw` is the model's own argument text."""
@@ -144,16 +156,22 @@ class ReasoningFormat(Format):
         """
         raise NotImplementedError
 
+    def rewriter(self) -> Rewriter | None:
+        """A last stage for one stream, for formats that change the text itself."""
+        return None
+
 
 class ToolFormat(Format):
     """A tool parser.
 
     `guided_choice`: for "required" and named choices the model is expected to write plain JSON instead of the format
     (engine 1.5). `merges_entries`: name and arguments of one chunk travel in one tool-call entry.
+    `types_entries`: every entry says that it is a function's.
     """
 
     guided_choice: ClassVar[bool] = False
     merges_entries: ClassVar[bool] = False
+    types_entries: bool = False
 
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
         """A stage for one stream; `with_reasoning`: a reasoning parser is configured beside it."""
