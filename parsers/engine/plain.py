@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
-from .assembly import dump_json
-from .events import CallArguments, CallEnd, CallStart, Content, Event, Segment
-from .json_stream import JsonStream, JsonStreamState
+from .assembly import unique_keys
+from .call_object import CallObject, CallObjectState
+from .events import CallArguments, CallEnd, CallStart, Content, Event, Malformed, Segment
+from .json_stream import SPACE
 from .scanner import text_of
-from .stage import FoundCall, Outcome, ToolStage
+from .stage import Outcome, ToolStage
+
+_PARAMETERS = ("parameters",)
 
 
 @dataclass(slots=True)
@@ -76,143 +78,100 @@ class NamedArguments(ToolStage):
 class RequiredState:
     """Position in `[{"name": ..., "parameters": ...}, ...]`.
 
-    `place` is what may come next. Of the open element: `key` is the member being read, `text` its key or name so far,
-    `waiting` parameters that precede the name, and `value` the rewriter of the member's value.
+    `call` is the reader of the open element, `started` whether its name is out, `is_object` whether its parameters are
+    what they should be.
     """
 
-    place: str = "start"
+    place: Literal["start", "first", "element", "call", "between", "end", "stop", "prose"] = "start"
     index: int = -1
-    key: str = ""
-    text: str = ""
-    name: str | None = None
+    call: CallObjectState | None = None
     started: bool = False
-    has_parameters: bool = False
-    waiting: str = ""
-    value: JsonStreamState | None = None
+    is_object: bool = True
 
 
 class RequiredCalls(ToolStage):
     """The choice "required" with a format that expects a JSON array of calls (engine 1.4).
 
-    Parameters are sent in the style in which a one-shot answer dumps them. Nothing is ever content.
+    Parameters are sent in the style in which a one-shot answer dumps them. Any error silences the rest, and the whole
+    array in a one-shot answer; but an answer that begins as neither JSON nor markup is prose and stays content
+    (bugs/finish-required-without-call@json-forced).
     """
 
     State: ClassVar[type] = RequiredState
 
     def feed(self, segments: Sequence[Segment]) -> list[Event]:
-        text, position = text_of(segments), 0
         events: list[Event] = []
-        while position < len(text) and self.state.place != "stop":
-            position += self._step(text, position, events)
+        text, position = text_of(segments), 0
+        while position < len(text):
+            position = self._step(text, position, events)
+        if self.state.call is not None:
+            CallObject(self.state.call, keys=_PARAMETERS).pause()
+            self._send(events)
         return events
+
+    def finish(self) -> list[Event]:
+        complete = self.state.place in ("start", "end", "prose")
+        return [] if complete else [Malformed()]
 
     def _step(self, text: str, position: int, events: list[Event]) -> int:
         state = self.state
-        if state.value is not None:
-            return self._value(text, position, events)
+        if state.place == "call":
+            return self._read(text, position, events)
+        if state.place in ("stop", "prose"):
+            if state.place == "prose":
+                events.append(Content(text[position:]))
+            return len(text)
         character = text[position]
-        if character in " \t\n\r":
-            return 1
-        follow = {
-            ("start", "["): "element",
-            ("element", "{"): "key",
-            ("element", "]"): "stop",
-            ("key", "}"): "between",
-            ("colon", ":"): "value",
-            ("member", ","): "key",
-            ("member", "}"): "between",
-            ("between", ","): "element",
-            ("between", "]"): "stop",
-        }.get((state.place, character))
-        if follow is not None:
-            self._move(follow, events)
-            return 1
-        if (state.place == "key" and character == '"') or state.place == "value":
-            state.value, state.text = JsonStreamState(), ""
-            return 0
-        state.place = "stop"
-        return 1
-
-    def _move(self, place: str, events: list[Event]) -> None:
-        state = self.state
-        if state.place == "element" and place == "key":
-            state.index += 1
-            state.name, state.started, state.has_parameters, state.waiting = None, False, False, ""
-        if place == "between":
-            if state.name is not None and not state.started:
-                events.append(CallStart(state.index, state.name))
-                events.append(CallArguments(state.index, "null"))
-            if state.name is not None:
-                events.append(CallEnd(state.index))
-        state.place = place
-
-    def _value(self, text: str, position: int, events: list[Event]) -> int:
-        """The open key, name, parameters or other member."""
-        state = self.state
-        stream = JsonStream(state.value)
-        before = stream.state.mode
-        out, used = stream.feed(text[position:] if position else text)
-        is_parameters = state.place == "value" and state.key == "parameters"
-        if is_parameters:
-            began = bool(out) or before != "value" or stream.state.mode != "value"
-            self._parameters(out, began=began, events=events)
-        else:
-            state.text += out
-        if stream.state.invalid:
-            state.place = "stop"
-        elif stream.done:
-            self._close_value(events)
-        return used if used else max(used, 0 if stream.done else 1)
-
-    def _close_value(self, events: list[Event]) -> None:
-        state = self.state
-        state.value = None
-        if state.place == "key":
-            state.key, state.place = json.loads(state.text), "colon"
-            return
-        if state.key == "name":
-            name = json.loads(state.text)
-            if not isinstance(name, str):
+        if character in SPACE:
+            return position + 1
+        match state.place, character:
+            case ("first" | "element", "{"):
+                state.place, state.call, state.started, state.is_object = "call", CallObjectState(), False, True
+                state.index += 1
+                return position
+            case ("start", "["):
+                state.place = "first"
+            case ("between", ","):
+                state.place = "element"
+            case ("first" | "between", "]"):
+                state.place = "end"
+            case ("start", _) if character not in "{<":
+                state.place = "prose"
+                return position
+            case _:
                 state.place = "stop"
-                return
-            state.name = name
-            if state.has_parameters and not state.started:
-                state.started = True
-                events.append(CallStart(state.index, name))
-                events.append(CallArguments(state.index, state.waiting))
-                state.waiting = ""
-        state.place = "member"
+        return position + 1
 
-    def _parameters(self, out: str, *, began: bool, events: list[Event]) -> None:
+    def _read(self, text: str, position: int, events: list[Event]) -> int:
         state = self.state
-        if not began:
+        call = CallObject(state.call, keys=_PARAMETERS)
+        position = call.feed(text, position)
+        self._send(events)
+        name = call.state.name
+        if call.bad or (call.done and name is None):
+            state.place, state.call = "stop", None
+        elif call.done and name is not None:
+            if not state.started:
+                events += [CallStart(state.index, name), CallArguments(state.index, "null")]
+            events.append(CallEnd(state.index, malformed=not state.is_object))
+            state.place, state.call = "between", None
+        return position
+
+    def _send(self, events: list[Event]) -> None:
+        """An element is announced once its name is known and its parameters have begun."""
+        state = self.state
+        if state.call.name is None or not (text := CallObject(state.call).take()):
             return
-        state.has_parameters = True
-        if state.name is None:
-            state.waiting += out
-        elif not state.started:
-            state.started = True
-            events.append(CallStart(state.index, state.name))
-            events.append(CallArguments(state.index, out))
-        elif out:
-            events.append(CallArguments(state.index, out))
+        if not state.started:
+            state.started, state.is_object = True, text.startswith(("{", "n"))
+            events.append(CallStart(state.index, state.call.name))
+        events.append(CallArguments(state.index, text))
 
     @staticmethod
     def settle(outcome: Outcome) -> None:
         """The whole text must be an array of {name: string, parameters: object or null}; else there is no call."""
-        outcome.content = None
-        outcome.called = True
-        outcome.calls = []
-        try:
-            elements = json.loads(outcome.raw)
-        except ValueError:
-            return
-        calls: list[FoundCall] = []
-        for element in elements if isinstance(elements, list) else [None]:
-            if not isinstance(element, dict) or not isinstance(element.get("name"), str):
-                return
-            parameters = element.get("parameters")
-            if parameters is not None and not isinstance(parameters, dict):
-                return
-            calls.append(FoundCall(index=len(calls), name=element["name"], arguments=dump_json(parameters)))
-        outcome.calls = calls
+        outcome.called = outcome.content is None
+        if outcome.malformed:
+            outcome.calls = []
+        for call in outcome.calls:
+            call.arguments = unique_keys(call.arguments)
