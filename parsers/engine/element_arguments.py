@@ -74,7 +74,7 @@ class ElementArguments:
 
 
 def parse(raw: str, prefix: str, tag: re.Pattern[str]) -> list[Element]:
-    """The complete elements at the beginning of `raw`; the first malformed or open one and all behind it are left out."""
+    """The complete elements at the beginning of `raw`, up to the first malformed or open one."""
     complete: list[Element] = []
     stack: list[Element] = []
     position = 0

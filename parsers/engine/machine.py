@@ -112,7 +112,7 @@ class MarkerMachine:
 @dataclass(slots=True)
 class ThoughtState:
     """`blank` is white space that only counts if more reasoning follows; `span`: a call's opening marker was handed on,
-    its closing one not yet; `reopens`: the prompt closed reasoning and the output so far is blank, so that an opening
+    its closing one not yet; `rethinks`: the prompt closed reasoning and the output so far is blank, so that an opening
     marker still begins it.
     """
 
@@ -121,7 +121,7 @@ class ThoughtState:
     blank: str = ""
     ended: bool = False
     span: bool = False
-    reopens: bool = False
+    rethinks: bool = False
 
 
 class MachineReasoningStage(ReasoningStage):
@@ -129,7 +129,7 @@ class MachineReasoningStage(ReasoningStage):
 
     State: ClassVar[type] = ThoughtState
 
-    def __init__(self, machine: MarkerMachine, *, thinking: bool, ended: bool, reopens: bool = False) -> None:
+    def __init__(self, machine: MarkerMachine, *, thinking: bool, ended: bool, rethinks: bool = False) -> None:
         super().__init__()
         self._machine = machine
         self._call_markers = machine.grammar.call_markers
@@ -141,7 +141,7 @@ class MachineReasoningStage(ReasoningStage):
         )
         self.state.state = State.REASONING if thinking and not ended else State.CONTENT
         self.state.ended = ended
-        self.state.reopens = reopens
+        self.state.rethinks = rethinks
 
     @property
     def ended(self) -> bool:
@@ -152,7 +152,7 @@ class MachineReasoningStage(ReasoningStage):
         out: list[Event | Segment] = []
         for segment in segments:
             if isinstance(segment, Text) and self._passes_text:
-                state.reopens = state.reopens and not segment.text.strip()
+                state.rethinks = state.rethinks and not segment.text.strip()
                 self._release(out)
                 out.append(segment)
                 continue
@@ -181,8 +181,8 @@ class MachineReasoningStage(ReasoningStage):
     def _unit(self, unit: Unit, out: list[Event | Segment]) -> None:
         if unit.terminal == DROP:
             return
-        if self.state.reopens:
-            self._reopen(unit)
+        if self.state.rethinks:
+            self._rethink(unit)
         transition = self._machine.transition(self.state.state, unit.terminal) if unit.terminal else None
         if transition is None:
             if unit.terminal in self._exit_markers:
@@ -198,10 +198,10 @@ class MachineReasoningStage(ReasoningStage):
                 self._end()
             self.state.state = transition.state
 
-    def _reopen(self, unit: Unit) -> None:
+    def _rethink(self, unit: Unit) -> None:
         """A model that thinks although the prompt closed its thoughts begins with the opening marker."""
         state = self.state
-        state.reopens = not unit.text.strip()
+        state.rethinks = not unit.text.strip()
         transition = self._machine.transition(State.REASONING, unit.terminal) if unit.terminal else None
         if transition is not None and transition.state is State.REASONING:
             state.state, state.ended = State.REASONING, False

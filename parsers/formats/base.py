@@ -20,7 +20,7 @@ class MarkerReasoning(ReasoningFormat):
     """
 
     engine_based = True
-    grammar: ClassVar[Grammar]
+    grammar: Grammar
     switches: ClassVar[tuple[str, ...]] = ("enable_thinking",)
     ends: ClassVar[tuple[str, ...]] = ("end_think", "call")
     starts: ClassVar[tuple[str, ...]] = ("think",)
@@ -37,7 +37,12 @@ class MarkerReasoning(ReasoningFormat):
     def open(self, context: RequestContext, prompt_token_ids: Sequence[int] | None) -> ReasoningStage | None:
         if not self.thinks(context):
             return None
-        return MachineReasoningStage(self._machine, thinking=True, ended=self.prompt_ended(prompt_token_ids or ()))
+        ended = self.prompt_ended(prompt_token_ids or ())
+        return MachineReasoningStage(self._machine, thinking=True, ended=ended, rethinks=self.rethinks(ended=ended))
+
+    def rethinks(self, *, ended: bool) -> bool:
+        """Whether output may reopen the reasoning that the prompt closed, where no token tells which turn closed it."""
+        return ended and not self._machine.boundaries
 
     def prompt_ended(self, prompt_token_ids: Sequence[int]) -> bool:
         """Whether the prompt left reasoning behind (engine 2.10)."""
@@ -55,7 +60,7 @@ class MarkerTools(ToolFormat):
 
     engine_based = True
     merges_entries = True
-    grammar: ClassVar[Grammar]
+    grammar: Grammar
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary)

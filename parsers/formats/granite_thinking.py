@@ -35,14 +35,16 @@ class GraniteThinkingStage(NemotronStage):
 
     State: ClassVar[type] = GraniteThinkingState
 
-    def __init__(self, machine: MarkerMachine, *, thinks: bool, ended: bool, wants_answer: bool) -> None:
-        super().__init__(machine, ended=ended, wants_answer=wants_answer)
+    def __init__(
+        self, machine: MarkerMachine, *, thinks: bool, ended: bool, rethinks: bool, wants_answer: bool
+    ) -> None:
+        super().__init__(machine, ended=ended, rethinks=rethinks, wants_answer=wants_answer)
         self._thinks = thinks
         self._starts_ended = ended
 
     @property
     def ended(self) -> bool:
-        return self.state.begun or self._starts_ended
+        return self.state.begun or (self._starts_ended and self.state.ended)
 
     def feed(self, segments: Sequence[Segment]) -> list[Event | Segment]:
         return self._without_gap(super().feed(segments) if self._thinks else list(segments))
@@ -89,4 +91,10 @@ class GraniteThinkingReasoning(MarkerReasoning):
     def open(self, context: RequestContext, prompt_token_ids: Sequence[int] | None) -> ReasoningStage | None:
         thinks = self.thinks(context)
         ended = not thinks or self.prompt_ended(prompt_token_ids or ())
-        return GraniteThinkingStage(self._machine, thinks=thinks, ended=ended, wants_answer=wants_answer(context))
+        return GraniteThinkingStage(
+            self._machine,
+            thinks=thinks,
+            ended=ended,
+            rethinks=self.rethinks(ended=ended),
+            wants_answer=wants_answer(context),
+        )

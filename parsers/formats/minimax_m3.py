@@ -1,4 +1,4 @@
-"""MiniMax M3: thoughts in tags, answer, calls whose parameters are elements; every tag of a call has a prefix of its own.
+"""MiniMax M3: thoughts in tags, answer, calls whose parameters are elements; all tags of a call carry a prefix.
 
     <mm:think>The user asks for the weather.</mm:think>Let me look.
     ]<]minimax[>[<tool_call>
@@ -76,7 +76,7 @@ class MinimaxM3Tools(MarkerTools):
 @dataclass(slots=True)
 class TaggedState:
     """`place`: "start" (nothing visible yet), "open" (the same, but the prompt opened the thoughts), "in" the thoughts,
-    "before" or "after" them in the answer. `held` may be the beginning of a tag; `idle`: a chunk without text came first.
+    "before" or "after" them in the answer. `held` may be the beginning of a tag; `idle`: the first chunk had no text.
     """
 
     place: str = "start"

@@ -45,8 +45,8 @@ class NemotronStage(MachineReasoningStage):
 
     State: ClassVar[type] = NemotronState
 
-    def __init__(self, machine: MarkerMachine, *, ended: bool, wants_answer: bool) -> None:
-        super().__init__(machine, thinking=True, ended=ended)
+    def __init__(self, machine: MarkerMachine, *, ended: bool, rethinks: bool, wants_answer: bool) -> None:
+        super().__init__(machine, thinking=True, ended=ended, rethinks=rethinks)
         self._wants_answer = wants_answer
 
     def feed(self, segments: Sequence[Segment]) -> list[Event | Segment]:
@@ -84,4 +84,6 @@ class NemotronReasoning(MarkerReasoning):
         if not self.thinks(context):
             return None
         ended = self.prompt_ended(prompt_token_ids or ())
-        return NemotronStage(self._machine, ended=ended, wants_answer=wants_answer(context))
+        return NemotronStage(
+            self._machine, ended=ended, rethinks=self.rethinks(ended=ended), wants_answer=wants_answer(context)
+        )
