@@ -2,8 +2,8 @@
 
     {"city": "Paris", "days": "2"}   days: integer   ->   {"city": "Paris", "days": 2}
 
-What is certain is sent at once: everything up to a member's colon, and a text value that will stay text. Any other value
-waits for the next member, since its type may have to change (engine 2.8).
+What is certain is sent at once: everything up to a member's colon, and a text value that will stay text. Any other
+value waits for the next member, since its type may have to change (engine 2.8).
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class Markers(Format):
 
 @dataclass(slots=True)
 class MessageState:
-    """`place`: "content", "header", "reasoning" or "call". `held` is the beginning of a marker, `header` the open header.
+    """`place`: "content", "header", "reasoning" or "call". `held` begins a marker, `header` is the open header.
 
     `blank` is white space of a thought that only counts if more of it follows; `ended`: the answer has begun.
     """
@@ -67,7 +67,7 @@ class MessageState:
 
 
 class MessageReader(Stage):
-    """Walks over messages. Which place a marker leads to is newest 8's table; subclasses say what becomes of the text."""
+    """Walks over messages (newest 8's table of places and markers). Subclasses say what becomes of the text."""
 
     def _read(self, segments: Sequence[Segment], out: list[Any]) -> None:
         for segment in segments:
