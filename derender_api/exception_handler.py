@@ -18,6 +18,7 @@ from derender_api.exceptions import (
     ServiceUnavailable,
     error_content,
 )
+from derender_api.tokenization.handle import TokenIdOutOfRange
 from parsers.configuration import ModelConfigurationError
 
 logger = logging.getLogger(__name__)
@@ -41,6 +42,8 @@ def api_error(exception: Exception) -> ApiError:
             return exception
         case framework.MethodNotAllowed():
             return MethodNotAllowed("Method Not Allowed")
+        case TokenIdOutOfRange():
+            return BadRequest(str(exception))
         case Http404() | framework.NotFound():
             return NotFound("Not Found")
         case RequestDataTooBig():

@@ -6,7 +6,7 @@ Validation is lax as vLLM's (protocol 2.2): numeric strings and integral floats 
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, WrapValidator, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, WithJsonSchema, WrapValidator
 from pydantic_core import PydanticCustomError
 
 
@@ -40,10 +40,18 @@ def _no_negatives(value: Any, handler: Callable[[Any], list[int]]) -> list[int]:
     return numbers
 
 
-TokenIds = Annotated[list[int], WrapValidator(_natural_numbers), WithJsonSchema({"type": "array", "items": {"type": "integer", "minimum": 0}})]
+TokenIds = Annotated[
+    list[int],
+    WrapValidator(_natural_numbers),
+    WithJsonSchema({"type": "array", "items": {"type": "integer", "minimum": 0}}),
+]
 """Token IDs, none of them negative; an error names the position of the first negative one."""
 
-OutputTokenIds = Annotated[list[int], WrapValidator(_no_negatives), WithJsonSchema({"type": "array", "items": {"type": "integer", "minimum": 0}})]
+OutputTokenIds = Annotated[
+    list[int],
+    WrapValidator(_no_negatives),
+    WithJsonSchema({"type": "array", "items": {"type": "integer", "minimum": 0}}),
+]
 """Token IDs of an output, none of them negative."""
 
 Int64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
@@ -62,7 +70,11 @@ def _stop_strings(value: Any, handler: Callable[[Any], list[str]]) -> list[str]:
     return strings
 
 
-StopStrings = str | Annotated[list[str], WrapValidator(_stop_strings), WithJsonSchema({"type": "array", "items": {"type": "string"}})] | None
+StopStrings = (
+    str
+    | Annotated[list[str], WrapValidator(_stop_strings), WithJsonSchema({"type": "array", "items": {"type": "string"}})]
+    | None
+)
 """`stop`: one string, or a list of at most VLLM_MAX_STOP_STRINGS."""
 
 

@@ -41,12 +41,17 @@ def decode_shaped(body: bytes, shapes: Shapes) -> BaseModel:
     return validate(content, model, label=shapes.streaming_label if is_streaming else shapes.oneshot_label)
 
 
-def decode(body: bytes, model: type[BaseModel]) -> BaseModel:
-    """The request in `body`. Raises InvalidJson or SchemaViolation."""
-    try:
-        return model.model_validate_json(body)
-    except ValidationError:
-        return validate(read_json(body), model)
+def decode_one_of(
+    body: bytes, model: type[BaseModel], other: type[BaseModel] | None = None, *, key: str = ""
+) -> BaseModel:
+    """The request in `body`: an `other` if it is an object with `key`, else a `model`.
+
+    Raises InvalidJson or SchemaViolation.
+    """
+    content = read_json(body)
+    if other is not None and isinstance(content, dict) and key in content:
+        return validate(content, other)
+    return validate(content, model)
 
 
 def validate(content: Any, model: type[BaseModel], *, label: str = "") -> BaseModel:
@@ -61,6 +66,8 @@ def validate(content: Any, model: type[BaseModel], *, label: str = "") -> BaseMo
 
 def read_json(body: bytes) -> Any:
     """`body` as Python's json module reads it; raises InvalidJson."""
+    if not body:
+        return None
     try:
         return json.loads(body.removeprefix(codecs.BOM_UTF8))
     except json.JSONDecodeError as error:

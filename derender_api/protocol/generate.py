@@ -16,7 +16,6 @@ from derender_api.protocol.common import (
     WireModel,
 )
 
-
 MAX_WINDOW = 1024
 
 

@@ -73,8 +73,7 @@ def _check_tools(request: Request) -> None:
         return
     if not isinstance(choice, Mapping):
         raise Violation(
-            f"Invalid value for `tool_choice`: {choice}! "
-            'Only named tools, "none", "auto" or "required" are supported.',
+            f'Invalid value for `tool_choice`: {choice}! Only named tools, "none", "auto" or "required" are supported.',
             param="tool_choice",
         )
     _check_named_choice(choice.get("function"), tools)
@@ -96,8 +95,11 @@ def _check_named_choice(function: Any, tools: Any) -> None:
             f"Invalid `name` in `function`: `{name}` in `tool_choice`! {CORRECT_USAGE}",
             param="tool_choice.function.name",
         )
-    functions = [tool.get("function") for tool in tools if isinstance(tool, Mapping)] if isinstance(tools, list) else []
-    if all(isinstance(each, Mapping) for each in functions) and name not in [each.get("name") for each in functions]:
+    if not isinstance(tools, list):
+        return
+    entries = [tool for tool in tools if isinstance(tool, Mapping)]
+    functions = [entry["function"] for entry in entries if isinstance(entry.get("function"), Mapping)]
+    if len(functions) == len(tools) and name not in [each.get("name") for each in functions]:
         raise Violation(
             "The tool specified in `tool_choice` does not match any of the specified `tools`", param="tool_choice"
         )
@@ -149,9 +151,7 @@ def _check_logprob_token_ids(request: Request, *, is_on: bool, demand: str) -> N
     if not request.get("logprob_token_ids"):
         return
     if not is_on:
-        raise Violation(
-            f"when using `logprob_token_ids`, `logprobs` must be {demand}.", param="logprob_token_ids"
-        )
+        raise Violation(f"when using `logprob_token_ids`, `logprobs` must be {demand}.", param="logprob_token_ids")
     if request.get("use_beam_search"):
         raise Violation("`logprob_token_ids` is not supported with beam search.", param="logprob_token_ids")
 
@@ -220,8 +220,7 @@ def _check_prompt(request: Request, max_prompts: int) -> None:
     prompt = request.get("prompt")
     if (prompt is None or prompt == "") and not request.get("prompt_embeds"):
         raise Violation("Either prompt or prompt_embeds must be provided and non-empty.", param="prompt")
-    is_list_of_prompts = isinstance(prompt, list) and prompt and not isinstance(prompt[0], int)
-    if is_list_of_prompts and len(prompt) > max_prompts:
+    if isinstance(prompt, list) and len(prompt) > max_prompts and not isinstance(prompt[0], int):
         raise Violation(
             f"prompt list length {len(prompt)} exceeds the maximum allowed count of {max_prompts}. "
             "To increase this limit, set the VLLM_MAX_COMPLETION_PROMPTS environment variable.",

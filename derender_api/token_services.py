@@ -1,0 +1,30 @@
+"""/tokenize and /detokenize (protocol 10.3)."""
+
+from typing import Any
+
+from derender_api.catalog import catalog
+from derender_api.chat_template import render_chat
+from derender_api.exceptions import BadRequest
+from derender_api.protocol.tokenize import DetokenizeRequest, TokenizeChatRequest, TokenizePromptRequest
+
+
+def tokenize(request: TokenizePromptRequest | TokenizeChatRequest) -> dict[str, Any]:
+    """Token IDs of a text or a rendered conversation, on request with their vocabulary pieces."""
+    model = catalog.resolve(request.model or None)
+    text = request.prompt if isinstance(request, TokenizePromptRequest) else render_chat(request, model)
+    try:
+        tokens = model.tokenizer.encode(text, add_special_tokens=request.add_special_tokens)
+    except UnicodeEncodeError as error:
+        raise BadRequest(str(error)) from error
+    return {
+        "count": len(tokens),
+        "max_model_len": model.max_model_len,
+        "tokens": tokens,
+        "token_strs": [model.tokenizer.piece(each) for each in tokens] if request.return_token_strs else None,
+    }
+
+
+def detokenize(request: DetokenizeRequest) -> dict[str, Any]:
+    """The text of token IDs, special tokens kept; unknown IDs vanish."""
+    model = catalog.resolve(request.model or None)
+    return {"prompt": model.tokenizer.decode(request.tokens)}

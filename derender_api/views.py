@@ -1,0 +1,93 @@
+"""Views of the API: the body to a wire model, the service's answer to a response. Errors are raised."""
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from derender_api.answers import encoded
+from derender_api.openapi import either
+from derender_api.protocol.derender import (
+    DerenderChatRequest,
+    DerenderChatStreamRequest,
+    DerenderCompletionRequest,
+    DerenderCompletionStreamRequest,
+)
+from derender_api.protocol.tokenize import DetokenizeRequest, TokenizeChatRequest, TokenizePromptRequest
+from derender_api.serializers import (
+    ChatDerenderSerializer,
+    CompletionDerenderSerializer,
+    DetokenizeSerializer,
+    TokenizeSerializer,
+)
+from derender_api.services import (
+    derender_chat,
+    derender_chat_chunk,
+    derender_completion,
+    derender_completion_chunk,
+)
+from derender_api.token_services import detokenize, tokenize
+
+
+class ApiView(APIView):
+    """Answers POST only."""
+
+    http_method_names = ["post"]
+
+
+class ChatDerenderView(ApiView):
+    """POST /v1/chat/completions/derender."""
+
+    @extend_schema(
+        summary="Token IDs of a chat to a chat completion, whole or chunk by chunk",
+        request=either("ChatDerenderBody", DerenderChatRequest, DerenderChatStreamRequest),
+        responses=OpenApiTypes.OBJECT,
+        tags=["derender"],
+    )
+    def post(self, request: Request) -> Response:
+        """A chat completion, or with `stream` true `{"chunk", "stream_state"}`."""
+        body = ChatDerenderSerializer.validated(request)
+        answer = derender_chat_chunk(body) if body.stream else derender_chat(body)
+        return Response(encoded(answer))
+
+
+class CompletionDerenderView(ApiView):
+    """POST /v1/completions/derender."""
+
+    @extend_schema(
+        summary="Token IDs of completions to a text completion, whole or chunk by chunk",
+        request=either("CompletionDerenderBody", DerenderCompletionRequest, DerenderCompletionStreamRequest),
+        responses=OpenApiTypes.OBJECT,
+        tags=["derender"],
+    )
+    def post(self, request: Request) -> Response:
+        """A text completion, or with `stream` true `{"chunk", "stream_state"}`."""
+        body = CompletionDerenderSerializer.validated(request)
+        answer = derender_completion_chunk(body) if body.stream else derender_completion(body)
+        return Response(encoded(answer))
+
+
+class TokenizeView(ApiView):
+    """POST /tokenize."""
+
+    @extend_schema(
+        summary="A text, or a conversation in the model's chat template, to token IDs",
+        request=either("TokenizeBody", TokenizePromptRequest, TokenizeChatRequest),
+        responses=OpenApiTypes.OBJECT,
+        tags=["tokens"],
+    )
+    def post(self, request: Request) -> Response:
+        """`{"count", "max_model_len", "tokens", "token_strs"}`."""
+        return Response(encoded(tokenize(TokenizeSerializer.validated(request))))
+
+
+class DetokenizeView(ApiView):
+    """POST /detokenize."""
+
+    @extend_schema(
+        summary="Token IDs to text", request=DetokenizeRequest, responses=OpenApiTypes.OBJECT, tags=["tokens"]
+    )
+    def post(self, request: Request) -> Response:
+        """`{"prompt"}`: the text, special tokens kept."""
+        return Response(encoded(detokenize(DetokenizeSerializer.validated(request))))
