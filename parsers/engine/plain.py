@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from .assembly import unique_keys
 from .call_object import CallObject, CallObjectState
-from .events import CallArguments, CallEnd, CallStart, Content, Event, Malformed, Segment
+from .events import CallArguments, CallEnd, CallStart, Content, Event, Malformed, Segment, Text
 from .json_stream import SPACE
 from .scanner import text_of
 from .stage import Outcome, ToolStage
@@ -27,7 +27,8 @@ class EnteredState:
 class PassThrough(ToolStage):
     """Everything is content.
 
-    Without a tool parser even an empty chunk is (engine 1.3.5), except the one that ends reasoning.
+    Without a tool parser even an empty chunk is (engine 1.3.5), except the one that ends reasoning, unless the reasoning
+    stage hands on an empty Text.
     """
 
     State: ClassVar[type] = EnteredState
@@ -41,7 +42,7 @@ class PassThrough(ToolStage):
         text = text_of(segments)
         first = self.state.behind and not self.state.entered
         self.state.entered = True
-        if text or (self._sends_empty and not first):
+        if text or (self._sends_empty and (not first or any(isinstance(each, Text) for each in segments))):
             return [Content(text)]
         return []
 
