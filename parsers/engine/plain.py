@@ -27,8 +27,8 @@ class EnteredState:
 class PassThrough(ToolStage):
     """Everything is content.
 
-    Without a tool parser even an empty chunk is (engine 1.3.5), except the one that ends reasoning, unless the reasoning
-    stage hands on an empty Text.
+    Without a tool parser even an empty chunk is (engine 1.3.5), except the one that ends reasoning, unless the
+    reasoning stage hands on an empty Text.
     """
 
     State: ClassVar[type] = EnteredState
