@@ -44,7 +44,7 @@ class TokenizerHandle:
 
     `codec` is what the detokenizer works with; `codec_unspaced` differs for slow tokenizers only, which otherwise put
     spaces around added tokens. `eos_id` is the tokenizer's own end-of-sequence ID, `model_eos_ids` all of the model's
-    (protocol 8.1).
+    (protocol 8.1). `decode_codec` decodes whole lists of IDs, where that differs from the detokenizer's way.
     """
 
     def __init__(
@@ -56,6 +56,8 @@ class TokenizerHandle:
         eos_id: int | None,
         special_tokens: Mapping[int, str],
         codec_unspaced: Codec | None = None,
+        decode_codec: Codec | None = None,
+        texts_are_pieces: bool = False,
         restores_spaces: bool = False,
         clean_up: Callable[[str], str] | None = None,
     ) -> None:
@@ -70,6 +72,8 @@ class TokenizerHandle:
         self.special_tokens = special_tokens
         self.vocabulary = HandleVocabulary(self)
         self._backend = backend
+        self._decode_codec = decode_codec or codec
+        self._texts_are_pieces = texts_are_pieces
         self._restores_spaces = restores_spaces
         self._clean_up = clean_up
         self.token_text = lru_cache(maxsize=TEXT_CACHE)(self._token_text)
@@ -102,7 +106,7 @@ class TokenizerHandle:
                 raise TokenIdOutOfRange(f"number too {size} to fit in target type")
             if piece := self._backend.piece(token_id):
                 pieces.append(piece)
-        text = self.codec.text(pieces)
+        text = self._decode_codec.text(pieces)
         return self._clean_up(text) if self._clean_up else text
 
     def _token_text(self, token_id: int) -> str | None:
@@ -111,6 +115,8 @@ class TokenizerHandle:
         piece = self._backend.piece(token_id)
         if not piece:
             return None
+        if self._texts_are_pieces:
+            return piece
         if self._restores_spaces:
             leading = len(piece) - len(piece.lstrip(MARKER))
             return " " * leading + text.lstrip(" ") if leading else text

@@ -32,7 +32,10 @@ def load_mistral(path: Path) -> TokenizerHandle:
     special_tokens = backend.special_tokens()
     return TokenizerHandle(
         backend,
-        codec=backend.codec(special_tokens),
+        codec=backend.codec(special_tokens, hides_control=True),
+        decode_codec=backend.codec(special_tokens, hides_control=False),
+        # As vLLM: a log probability's token is the SentencePiece piece itself.
+        texts_are_pieces=isinstance(backend, SentencePieceBackend),
         facts=replace(read_facts(path.parent), tokenizer_config={"mistral_version": tokenizer.version.value}),
         eos_id=tokenizer.eos_id,
         special_tokens=special_tokens,
@@ -75,8 +78,8 @@ class TekkenBackend:
     def _special_ids(self) -> dict[str, int]:
         return {text: token_id for token_id, text in self.special_tokens().items()}
 
-    def codec(self, special_tokens: dict[int, str]) -> Codec:
-        hidden = frozenset(special_tokens.values()) - VISIBLE
+    def codec(self, special_tokens: dict[int, str], *, hides_control: bool) -> Codec:
+        hidden = frozenset(special_tokens.values()) - VISIBLE if hides_control else frozenset[str]()
 
         @lru_cache(maxsize=self.size())
         def bytes_of(piece: str) -> bytes:
@@ -114,8 +117,8 @@ class SentencePieceBackend:
         special = (i for i in range(self.size()) if model.is_control(i) or model.is_unknown(i))
         return {token_id: self.piece(token_id) for token_id in special}
 
-    def codec(self, special_tokens: dict[int, str]) -> Codec:
-        hidden = frozenset(special_tokens.values()) - VISIBLE
+    def codec(self, special_tokens: dict[int, str], *, hides_control: bool) -> Codec:
+        hidden = frozenset(special_tokens.values()) - VISIBLE if hides_control else frozenset[str]()
 
         def join(pieces: list[str]) -> str:
             return "".join(_segments(pieces, self._model.decode_pieces))
