@@ -1,0 +1,226 @@
+"""Calls and reasoning of Granite 3: a marker, then a JSON array of calls; thoughts and answer behind fixed sentences.
+
+<|tool_call|>[{"name": "get_weather", "arguments": {"city": "Paris"}}]
+
+Here is my thought process: The user greets me.
+Here is my response: Hello!
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from parsers.engine.call_array import ElementReader, ElementState
+from parsers.engine.context import RequestContext
+from parsers.engine.events import CallArguments, CallEnd, Event, Reasoning, ReasoningRetracted, Segment, Text
+from parsers.engine.grammar import Grammar, State, Transition, table
+from parsers.engine.lexer import Lexer
+from parsers.engine.machine import CallState, MachineToolStage, Unit
+from parsers.engine.parameter_writer import ParameterWriter
+from parsers.engine.stage import Outcome, ReasoningFormat, ReasoningStage, ToolStage
+from parsers.formats.base import MarkerTools
+
+GRAMMAR = Grammar(
+    markers={"call": ("<|tool_call|>", "<tool_call>")},
+    id_markers=frozenset({"call"}),
+    transitions=table({State.CONTENT: {"call": Transition(State.PREAMBLE)}}),
+    writer=ParameterWriter,
+)
+
+
+@dataclass(slots=True)
+class GraniteState(CallState):
+    """`array`: the bracket behind the marker came; `element`: the call being read; `spelled`: the marker was no token,
+    so that it is text where no array follows.
+    """
+
+    array: bool = False
+    element: ElementState | None = None
+    spelled: bool = False
+
+
+class GraniteStage(MachineToolStage):
+    """Reads the array behind a marker. Whatever else follows a marker is content."""
+
+    State: ClassVar[type] = GraniteState
+
+    def _move(self, unit: Unit, transition: Transition, events: list[Event]) -> None:
+        self.state.spelled = unit.token is None
+        super()._move(unit, transition, events)
+
+    def _text(self, text: str, events: list[Event]) -> None:
+        if self.state.state != State.PREAMBLE:
+            super()._text(text, events)
+            return
+        position = 0
+        while position < len(text) and self.state.state == State.PREAMBLE:
+            position = self._array(text, position, events)
+        if position < len(text):
+            super()._text(text[position:], events)
+
+    def _array(self, text: str, position: int, events: list[Event]) -> int:
+        state = self.state
+        if state.element is not None:
+            return self._element(text, position, events)
+        character = text[position]
+        if character.isspace() or (character == "," and state.array):
+            return position + 1
+        if character == "[" and not state.array:
+            state.array = True
+            return position + 1
+        if character == "{" and state.array:
+            state.element, state.opener = ElementState(), ""
+            return position
+        return self._leave(character, text, position, events)
+
+    def _leave(self, character: str, text: str, position: int, events: list[Event]) -> int:
+        """The array has ended, or there is none."""
+        state = self.state
+        closed = character == "]" and state.array
+        state.state, state.array = State.CONTENT, False
+        opener, state.opener = state.opener, ""
+        if closed:
+            return position + 1
+        before = opener[: len(opener) - (len(text) - position)]
+        if before and (state.spelled or "[" in before):
+            self._content(before if state.spelled else before[before.index("[") :], events)
+        return position
+
+    def _element(self, text: str, position: int, events: list[Event]) -> int:
+        state = self.state
+        assert state.element is not None
+        reader = ElementReader(state.element, self._context.parameters)
+        out: list[str] = []
+        position = reader.feed(text, position, out)
+        self._pass_on(state.element, out, events)
+        if reader.done:
+            self._close(reader, events, cut=False)
+        return position
+
+    def _pass_on(self, element: ElementState, out: list[str], events: list[Event]) -> None:
+        """Arguments wait for the name."""
+        state = self.state
+        if not (element.name or "").strip() or self._silent:
+            element.waiting += out
+            return
+        if not state.announced:
+            state.name = element.name or ""
+            self._announce(events)
+            out, element.waiting = element.waiting + out, []
+        if out:
+            events.append(CallArguments(state.index, "".join(out)))
+
+    def _close(self, reader: ElementReader, events: list[Event], *, cut: bool) -> None:
+        state = self.state
+        if state.announced:
+            rest = reader.finish(cut=cut)
+            if rest:
+                events.append(CallArguments(state.index, rest))
+            events.append(CallEnd(state.index))
+            state.index += 1
+        state.element, state.announced, state.name = None, False, ""
+
+    def finish(self) -> list[Event]:
+        state = self.state
+        events: list[Event] = []
+        held, state.held = state.held, ""
+        for unit in self._machine.flush(held):
+            self._unit(unit, events)
+        if state.element is not None:
+            self._close(ElementReader(state.element, self._context.parameters), events, cut=True)
+        state.opener = ""
+        return events + super().finish()
+
+
+class GraniteTools(MarkerTools):
+    """`granite` (xml 10): a forced choice is expected as plain JSON."""
+
+    names = ("granite",)
+    grammar = GRAMMAR
+    guided_choice = True
+
+    def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
+        return GraniteStage(self._machine, context, with_reasoning=with_reasoning)
+
+    def settle(self, outcome: Outcome) -> None:
+        """Arguments stay as the model wrote them."""
+        outcome.called = bool(outcome.calls)
+        if outcome.called and outcome.content is not None:
+            outcome.content = outcome.content.strip()
+
+
+_THOUGHTS = ("Here is my thought process:", "Here's my thought process:")
+_ANSWER = Lexer(["Here is my response:", "Here's my response:"])
+
+
+@dataclass(slots=True)
+class SentenceState:
+    """`place`: "start", "in" the thoughts, or in the "answer". `held` may be the beginning of one of the sentences."""
+
+    place: str = "start"
+    held: str = ""
+
+
+class SentenceStage(ReasoningStage):
+    """Thoughts between two fixed sentences, the first of which begins the output; without it all is the answer."""
+
+    State: ClassVar[type] = SentenceState
+
+    @property
+    def ended(self) -> bool:
+        return self.state.place == "answer"
+
+    def feed(self, segments: Sequence[Segment]) -> list[Event | Segment]:
+        out: list[Event | Segment] = []
+        for segment in segments:
+            if self.state.place == "answer":
+                out.append(segment)
+            elif self.state.place == "in":
+                self._inside(segment.text, out)
+            else:
+                self._begin(segment.text, out)
+        return out
+
+    def finish(self) -> list[Event | Segment]:
+        held, self.state.held = self.state.held, ""
+        if not held:
+            return []
+        return [Reasoning(held) if self.state.place == "in" else Text(held)]
+
+    def _begin(self, text: str, out: list[Event | Segment]) -> None:
+        state = self.state
+        text, state.held = state.held + text, ""
+        start = text.lstrip()
+        sentence = next((each for each in _THOUGHTS if start.startswith(each)), None)
+        if sentence:
+            state.place = "in"
+            out.append(ReasoningRetracted())
+            self._inside(start[len(sentence) :], out)
+        elif any(each.startswith(start) for each in _THOUGHTS):
+            state.held = text
+        else:
+            state.place = "answer"
+            out.append(Text(text))
+
+    def _inside(self, text: str, out: list[Event | Segment]) -> None:
+        state = self.state
+        pieces, state.held = _ANSWER.cut(state.held, text)
+        for position, (piece, is_sentence) in enumerate(pieces):
+            if is_sentence:
+                rest = "".join(text for text, _ in pieces[position + 1 :]) + state.held
+                state.place, state.held = "answer", ""
+                if rest:
+                    out.append(Text(rest))
+                return
+            out.append(Reasoning(piece))
+
+
+class GraniteReasoning(ReasoningFormat):
+    """`granite` (xml 21)."""
+
+    names = ("granite",)
+
+    def open(self, context: RequestContext, prompt_token_ids: Sequence[int] | None) -> ReasoningStage:
+        return SentenceStage()
