@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from .events import Segment, Text, Token
 
@@ -51,3 +51,17 @@ def _split(text: str, spelling: str) -> tuple[str, str]:
 def text_of(segments: Sequence[Segment]) -> str:
     """The plain text of segments, token spellings included."""
     return "".join(segment.text for segment in segments)
+
+
+def hold_stop(segments: Sequence[Segment], held: str, stops: Container[int]) -> tuple[Sequence[Segment], str]:
+    """(segments to read now, text held back): a special token that ends a chunk is the stop token unless more follows.
+
+    `held` is what the last call held back. Only where the finish reason comes in a chunk of its own is there anything
+    to drop: otherwise the stop token has no text.
+    """
+    if segments and held:
+        segments, held = [Text(held), *segments], ""
+    last = segments[-1] if segments else None
+    if isinstance(last, Token) and last.token_id in stops:
+        return segments[:-1], last.text
+    return segments, held

@@ -12,16 +12,16 @@ call.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from parsers.engine.assembly import unique_keys
 from parsers.engine.call_object import CallObject, CallObjectState
 from parsers.engine.context import RequestContext
-from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Event, Malformed, Segment, Token
+from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Event, Malformed, Segment
 from parsers.engine.lexer import Lexer
-from parsers.engine.scanner import text_of
+from parsers.engine.scanner import hold_stop, text_of
 from parsers.engine.stage import Outcome, ToolFormat, ToolStage
 from parsers.engine.vocabulary import Vocabulary
 
@@ -57,22 +57,24 @@ class TaggedCalls(ToolStage):
 
     State: ClassVar[type] = TaggedState
 
-    def __init__(self, opening: str, closing: str) -> None:
+    def __init__(self, opening: str, closing: str, stops: Collection[int]) -> None:
         super().__init__()
         self._opening = opening
+        self._stops = stops
         self._outside = Lexer([opening])
         self._inside = Lexer([opening, closing])
         self._in_string = Lexer([closing])
         self._events: list[Event] = []
         self._passed: list[str] = []
+        self._stopped = False
 
     def feed(self, segments: Sequence[Segment]) -> list[Event]:
         state = self.state
         self._events = []
-        text, state.held = state.held + self._before_stop(segments), ""
-        position = 0
-        while position < len(text):
-            position = self._step(text, position)
+        self._stopped = bool(segments)
+        if state.phase != "content":
+            segments, state.stop = hold_stop(segments, state.stop, self._stops)
+        self._run(text_of(segments))
         if state.call is not None:
             CallObject(state.call).pause()
             self._send_arguments()
@@ -80,26 +82,23 @@ class TaggedCalls(ToolStage):
             state.sent, state.raw = True, []
         return self._events
 
-    def _before_stop(self, segments: Sequence[Segment]) -> str:
-        """The text of a chunk, without a special token at its end: the stop token, unless more follows."""
-        state = self.state
-        text = text_of(segments)
-        if text:
-            text, state.stop = state.stop + text, ""
-        if segments and isinstance(segments[-1], Token) and state.phase != "content":
-            state.stop = segments[-1].text
-            text = text[: len(text) - len(state.stop)]
-        return text
-
     def finish(self) -> list[Event]:
         state = self.state
         self._events = []
+        if self._stopped:
+            self._run(state.stop)
         if state.phase == "call":
             self._close(None)
         if state.phase in ("content", "text"):
             self._content(state.held)
-        state.held = ""
+        state.held = state.stop = ""
         return self._events
+
+    def _run(self, text: str) -> None:
+        text, self.state.held = self.state.held + text, ""
+        position = 0
+        while position < len(text):
+            position = self._step(text, position)
 
     def _step(self, text: str, position: int) -> int:
         """Deals with some of `text` from `position` on; the position behind it."""
@@ -145,6 +144,7 @@ class TaggedCalls(ToolStage):
         state = self.state
         state.phase, state.call = "call", CallObjectState()
         state.announced, state.blank, state.damaged = False, "", False
+        self._passed = []
         self._remember(self._opening)
 
     def _read(self, text: str) -> None:
@@ -154,7 +154,7 @@ class TaggedCalls(ToolStage):
         call = CallObject(state.call)
         if not state.damaged:
             position = call.feed(text)
-            if state.call.name is not None and not state.announced and not call.bad:
+            if state.call.name is not None and not state.announced:
                 state.announced = True
                 self._events.append(CallStart(state.index, state.call.name))
             state.damaged = call.bad and call.in_arguments
@@ -223,10 +223,11 @@ class HermesTools(ToolFormat):
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary)
-        self.marks = vocabulary.special_tokens
+        tags = (self.opening, self.closing)
+        self.marks = {token: text for token, text in vocabulary.special_tokens.items() if text not in tags}
 
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
-        return TaggedCalls(self.opening, self.closing)
+        return TaggedCalls(self.opening, self.closing, self.marks.keys())
 
     def settle(self, outcome: Outcome) -> None:
         """All or nothing: one malformed call makes everything text."""

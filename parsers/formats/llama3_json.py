@@ -10,7 +10,7 @@ end.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
@@ -19,6 +19,7 @@ from parsers.engine.call_object import CallObject, CallObjectState
 from parsers.engine.context import RequestContext
 from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Event, Malformed, Segment, Text, Token
 from parsers.engine.json_stream import SPACE, common_length
+from parsers.engine.scanner import hold_stop
 from parsers.engine.stage import Outcome, ToolFormat, ToolStage
 from parsers.engine.vocabulary import Vocabulary
 
@@ -63,44 +64,39 @@ class LlamaCalls(ToolStage):
 
     State: ClassVar[type] = LlamaState
 
-    def __init__(self, tags: frozenset[int]) -> None:
+    def __init__(self, tags: Collection[int], stops: Collection[int]) -> None:
         super().__init__()
         self._tags = tags
+        self._stops = stops
         self._events: list[Event] = []
         self._fresh = False
         self._stepped = False
+        self._stopped = False
 
     # --- one chunk --------------------------------------------------------------------------------------------------
 
     def feed(self, segments: Sequence[Segment]) -> list[Event]:
         state = self.state
         self._events, self._fresh, self._stepped = [], False, False
+        self._stopped = bool(segments)
         speaking = state.phase in ("prose", "text") and not state.silent_text
-        for segment in self._before_stop(segments):
-            if isinstance(segment, Token) and segment.token_id in self._tags and state.phase == "prose":
-                self._remember(segment.text)
-                state.phase = "tagged"
-            else:
-                self._consume(segment.text)
+        if state.phase != "behind" and not speaking:
+            segments, state.stop = hold_stop(segments, state.stop, self._stops)
+        self._run(segments)
         if speaking and not self._events and state.phase in ("prose", "text"):
             self._events.append(Content(""))
         if state.call is not None and not self._fresh:
             self._send_step()
         return self._events
 
-    def _before_stop(self, segments: Sequence[Segment]) -> Sequence[Segment]:
-        """The chunk without a special token at its end: the stop token, unless more follows. In prose it is text."""
+    def _run(self, segments: Sequence[Segment]) -> None:
         state = self.state
-        if segments and state.stop:
-            segments = [Text(state.stop), *segments]
-            state.stop = ""
-        last = segments[-1] if segments else None
-        if not isinstance(last, Token) or last.token_id in self._tags:
-            return segments
-        if state.phase == "behind" or (state.phase in ("prose", "text") and not state.silent_text):
-            return segments
-        state.stop = last.text
-        return segments[:-1]
+        for segment in segments:
+            if isinstance(segment, Token) and segment.token_id in self._tags and state.phase == "prose":
+                self._remember(segment.text)
+                state.phase = "tagged"
+            else:
+                self._consume(segment.text)
 
     def _consume(self, text: str) -> None:
         position = 0
@@ -267,6 +263,8 @@ class LlamaCalls(ToolStage):
     def finish(self) -> list[Event]:
         state = self.state
         stepped, self._events = self._stepped, []
+        if self._stopped:
+            self._run([Text(state.stop)])
         if state.phase == "behind" and state.call is not None:
             self._send_rest(empty=False)
             self._events.append(CallEnd(state.index))
@@ -303,16 +301,17 @@ class Llama3JsonTools(ToolFormat):
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary)
         tags = {vocabulary.token_id(tag): tag for tag in TAGS}
-        self._tags = frozenset(token_id for token_id in tags if token_id is not None)
-        self.marks = {**vocabulary.special_tokens, **{token_id: tags[token_id] for token_id in self._tags}}
+        self._tags = {token_id: tag for token_id, tag in tags.items() if token_id is not None}
+        self._stops = vocabulary.special_tokens.keys() - self._tags.keys()
+        self.marks = {**vocabulary.special_tokens, **self._tags}
 
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
-        return LlamaCalls(self._tags)
+        return LlamaCalls(self._tags, self._stops)
 
     def settle(self, outcome: Outcome) -> None:
         """A call in the middle of a line is found here; a stream has sent its brace by the time it is known."""
         if not outcome.calls and not outcome.malformed and "{" in outcome.raw:
-            stage = LlamaCalls(self._tags)
+            stage = LlamaCalls(self._tags, self._stops)
             found = collect(stage.feed([Text(outcome.raw[outcome.raw.index("{") :])]) + stage.finish())[1]
             outcome.calls, outcome.malformed = found.calls, found.malformed
             if found.calls:
