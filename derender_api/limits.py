@@ -48,7 +48,7 @@ def _check_choice(choice: GenerateTokensChoice, model: LoadedModel) -> None:
     if model.max_logprobs == -1:
         return
     for entry in entries:
-        count = len(entry.top_logprobs)
+        count = len(entry.get("top_logprobs", ()))
         if count > model.max_logprobs:
             raise BadRequest(f"top_logprobs count ({count}) {where} exceeds max_logprobs ({model.max_logprobs}).")
 

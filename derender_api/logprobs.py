@@ -1,17 +1,12 @@
 """Log probabilities: token IDs to strings, characters that are spread over several tokens put right (protocol 8.7)."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
 from derender_api.exceptions import BadRequest
 from derender_api.protocol.generate import (
     GenerateLogProbs,
-    PlaceholderLogprob,
-    SampledPlaceholderLogprob,
-    SampledTokenLogprob,
-    TokenLogprob,
 )
 from derender_api.protocol.openai_request import ChatCompletionRequest, CompletionRequest
 from derender_api.tokenization import TokenizerHandle
@@ -19,9 +14,11 @@ from parsers.engine.detokenizer import REPLACEMENT
 
 CONTEXT_TOKENS = 4
 PLACEHOLDER = "token_id:"
+MISSING_LOGPROB = -9999.0
 
-Entry = SampledTokenLogprob | SampledPlaceholderLogprob
-Candidate = TokenLogprob | PlaceholderLogprob
+Entry = Mapping[str, Any]  # SampledTokenLogprob or SampledPlaceholderLogprob
+Candidate = Mapping[str, Any]  # TokenLogprob or PlaceholderLogprob; `token` tells them apart
+Json = dict[str, Any]
 
 
 class NonFiniteNumber(BadRequest):
@@ -31,12 +28,8 @@ class NonFiniteNumber(BadRequest):
         super().__init__("Out of range float values are not JSON compliant")
 
 
-@dataclass(frozen=True, slots=True)
-class TokenText:
-    """A token's string and its bytes; `utf8` is None where the vocabulary does not know the token."""
-
-    text: str
-    utf8: list[int] | None
+TokenText = tuple[str, list[int] | None]
+"""A token's string and its UTF-8 bytes, None where the vocabulary does not know the token."""
 
 
 def chat_limit(request: ChatCompletionRequest | None) -> int | None:
@@ -71,7 +64,7 @@ class LogprobResolver:
         self._limit = limit
         self._known: dict[int, TokenText] = {}
 
-    def chat(self, logprobs: GenerateLogProbs | None) -> dict[str, Any] | None:
+    def chat(self, logprobs: GenerateLogProbs | None) -> Json | None:
         """`logprobs` of a chat choice. Raises NonFiniteNumber, TokenIdOutOfRange."""
         if logprobs is None:
             return None
@@ -79,58 +72,57 @@ class LogprobResolver:
             return {"content": None}
         entries = []
         for entry in logprobs.content:
-            item = self._item(entry)
-            item["top_logprobs"] = [self._item(candidate) for candidate in self._kept(entry)]
+            item = self._items((entry,))[0]
+            item["top_logprobs"] = self._items(self._kept(entry))
             entries.append(item)
             self._advance(entry)
-        _require_finite(logprobs.content)
         return {"content": entries}
 
-    def completion(self, logprobs: GenerateLogProbs | None, *, text_offset: int = 0) -> dict[str, Any] | None:
+    def completion(self, logprobs: GenerateLogProbs | None, *, text_offset: int = 0) -> Json | None:
         """`logprobs` of a completion choice; `text_offset` is that of the first token, in characters."""
         if logprobs is None:
             return None
-        offsets: list[int] = []
-        values: list[float] = []
-        tokens: list[str] = []
-        candidates: list[dict[str, float] | None] = []
+        answer: Json = {"text_offset": [], "token_logprobs": [], "tokens": [], "top_logprobs": []}
         for entry in logprobs.content or ():
-            token = self._resolved(entry).text
-            offsets.append(text_offset)
-            values.append(entry.logprob)
-            tokens.append(token)
-            kept = {self._resolved(each).text: each.logprob for each in self._kept(entry)}
-            candidates.append(kept if entry.top_logprobs else None)
-            text_offset += len(token)
+            token = self._items((entry,))[0]
+            kept = {item["token"]: item["logprob"] for item in self._items(self._kept(entry))}
+            answer["text_offset"].append(text_offset)
+            answer["token_logprobs"].append(token["logprob"])
+            answer["tokens"].append(token["token"])
+            answer["top_logprobs"].append(kept if entry.get("top_logprobs") else None)
+            text_offset += len(token["token"])
             self._advance(entry)
-        _require_finite(logprobs.content or ())
-        return {"text_offset": offsets, "token_logprobs": values, "tokens": tokens, "top_logprobs": candidates}
+        return answer
 
     def _kept(self, entry: Entry) -> Sequence[Candidate]:
         """The candidates to answer; engines that sent placeholders had cut them already."""
-        if self._limit is None or isinstance(entry, SampledPlaceholderLogprob):
-            return entry.top_logprobs
-        return entry.top_logprobs[: self._limit]
+        candidates: Sequence[Candidate] = entry.get("top_logprobs", ())
+        return candidates if self._limit is None or "token" in entry else candidates[: self._limit]
 
-    def _item(self, candidate: Candidate) -> dict[str, Any]:
-        resolved = self._resolved(candidate)
-        return {"token": resolved.text, "logprob": candidate.logprob, "bytes": resolved.utf8}
+    def _items(self, candidates: Sequence[Candidate]) -> list[Json]:
+        known = self._known
+        items: list[Json] = []
+        total = 0.0
+        for candidate in candidates:
+            resolved = known.get(candidate.get("token_id", -1)) or self._resolved(candidate)
+            logprob = candidate.get("logprob", MISSING_LOGPROB)
+            total += logprob
+            items.append({"token": resolved[0], "logprob": logprob, "bytes": resolved[1]})
+        if not isfinite(total) and not all(isfinite(item["logprob"]) for item in items):
+            raise NonFiniteNumber
+        return items
 
     def _resolved(self, candidate: Candidate) -> TokenText:
         token_id = _token_id(candidate)
         if token_id is None:
-            return TokenText(candidate.token if isinstance(candidate, PlaceholderLogprob) else "", None)
-        known = self._known.get(token_id)
-        return known if known is not None else self._resolve(token_id)
-
-    def _resolve(self, token_id: int) -> TokenText:
+            return str(candidate.get("token", "")), None
         text = self._tokenizer.token_text(token_id)
         if text is None:
-            return TokenText("", None)
+            return "", None
         if text.endswith(REPLACEMENT):
             text = self._corrected(token_id)
-            return TokenText(text, list(text.encode()))
-        self._known[token_id] = resolved = TokenText(text, list(text.encode()))
+            return text, list(text.encode())
+        self._known[token_id] = resolved = (text, list(text.encode()))
         return resolved
 
     def _corrected(self, token_id: int) -> str:
@@ -163,18 +155,12 @@ def _common_length(one: str, other: str) -> int:
 
 def _token_id(candidate: Candidate) -> int | None:
     """The token ID of a candidate; None where a placeholder holds none."""
-    if isinstance(candidate, TokenLogprob):
-        return candidate.token_id
-    number = candidate.token.removeprefix(PLACEHOLDER)
-    if number == candidate.token:
+    if "token_id" in candidate:
+        return candidate["token_id"]
+    number = candidate["token"].removeprefix(PLACEHOLDER)
+    if number == candidate["token"]:
         return None
     try:
         return int(number)
     except ValueError:
         return None
-
-
-def _require_finite(entries: Iterable[Entry]) -> None:
-    for entry in entries:
-        if not isfinite(entry.logprob) or not all(isfinite(each.logprob) for each in entry.top_logprobs):
-            raise NonFiniteNumber

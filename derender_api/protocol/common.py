@@ -9,11 +9,13 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, WithJsonSchema, WrapValidator
 from pydantic_core import PydanticCustomError
 
+WIRE_CONFIG = ConfigDict(extra="ignore", use_attribute_docstrings=True, protected_namespaces=())
+
 
 class WireModel(BaseModel):
     """A JSON object of a request. Unknown keys are ignored; a field's docstring is its description in OpenAPI."""
 
-    model_config = ConfigDict(extra="ignore", use_attribute_docstrings=True, protected_namespaces=())
+    model_config = WIRE_CONFIG
 
 
 class OpenModel(BaseModel):

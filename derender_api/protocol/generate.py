@@ -1,12 +1,14 @@
 """What the engine sent: `/inference/v1/generate` responses, whole and in chunks (protocol 3.3, 3.4, 3.4a)."""
 
 import secrets
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator, with_config
 from pydantic_core import PydanticCustomError
+from typing_extensions import TypedDict
 
 from derender_api.protocol.common import (
+    WIRE_CONFIG,
     OutputTokenIds,
     PerRequestMetrics,
     PlaceholderRange,
@@ -24,46 +26,52 @@ def random_request_id() -> str:
     return secrets.token_hex(8)
 
 
-class TokenLogprob(WireModel):
-    """A candidate: token and log probability. Engines before 0.32 sent `token` ("token_id:N") instead of `token_id`."""
+@with_config(WIRE_CONFIG)
+class TokenLogprob(TypedDict):
+    """A candidate: token and log probability. A plain dict, because there are thousands of them."""
 
     token_id: int
     """Token ID."""
     logprob: float
     """Log probability."""
-    rank: int | None = None
+    rank: NotRequired[int | None]
     """Ignored."""
 
 
+@with_config(WIRE_CONFIG)
 class SampledTokenLogprob(TokenLogprob):
     """The sampled token of one position, and its candidates."""
 
-    top_logprobs: list[TokenLogprob] = []
+    top_logprobs: NotRequired[list[TokenLogprob]]
     """Candidates: the sampled token first, then by rank."""
 
 
-class PlaceholderLogprob(WireModel):
+@with_config(WIRE_CONFIG)
+class PlaceholderLogprob(TypedDict):
     """A candidate as engines before 0.32 sent it."""
 
     token: str
     """`token_id:N`, or a text that is left as it is."""
-    logprob: float = -9999.0
-    """Log probability."""
-    bytes: list[int] | None = None
+    logprob: NotRequired[float]
+    """Log probability; -9999 if absent."""
+    bytes: NotRequired[list[int] | None]
     """Ignored."""
 
 
+@with_config(WIRE_CONFIG)
 class SampledPlaceholderLogprob(PlaceholderLogprob):
     """The sampled token of one position as engines before 0.32 sent it."""
 
-    top_logprobs: list[PlaceholderLogprob] = []
+    top_logprobs: NotRequired[list[PlaceholderLogprob]]
     """Candidates, best first."""
 
 
 class GenerateLogProbs(WireModel):
     """Log probabilities of the sampled tokens."""
 
-    content: list[SampledTokenLogprob] | list[SampledPlaceholderLogprob] | None = None
+    content: Annotated[
+        list[SampledTokenLogprob] | list[SampledPlaceholderLogprob] | None, Field(union_mode="left_to_right")
+    ] = None
     """One entry per token; the number need not be that of `token_ids`."""
 
 

@@ -1,11 +1,13 @@
 """Codecs: how the pieces of each kind of tokenizer become text (the detokenizer's view of a tokenizer)."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Protocol
 
 from parsers.engine.detokenizer import REPLACEMENT, Ending
 
 UTF8_LONGEST = 4
+PIECE_CACHE = 65_536
 ANCHOR = "a"
 BYTE_PIECES = {f"<0x{byte:02X}>": byte for byte in range(256)}
 
@@ -65,7 +67,7 @@ class ByteCodec:
     ) -> None:
         self.piece = table.piece
         self.special_ids = frozenset(special_ids)
-        self._bytes_of = bytes_of
+        self._bytes_of = lru_cache(maxsize=PIECE_CACHE)(bytes_of)
         self.whole_texts = WholeTexts(table.piece, self._whole_text)
 
     def text(self, pieces: Sequence[str]) -> str:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +80,6 @@ class TekkenBackend:
     def codec(self, special_tokens: dict[int, str], *, hides_control: bool) -> Codec:
         hidden = frozenset(special_tokens.values()) - VISIBLE if hides_control else frozenset[str]()
 
-        @lru_cache(maxsize=self.size())
         def bytes_of(piece: str) -> bytes:
             if piece in hidden:
                 return b""
