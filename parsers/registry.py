@@ -19,18 +19,22 @@ from parsers.engine.parser import ParserPlan
 from parsers.engine.stage import Format, ReasoningFormat, ToolFormat, UnifiedFormat
 from parsers.engine.vocabulary import Vocabulary
 from parsers.formats import (
+    beam,
     cohere,
     deepseek_dsml,
     deepseek_r1,
     deepseek_v3,
     glm,
+    granite,
     granite_thinking,
     harmony,
     hermes,
+    hf,
     hy_v3,
     hy_v4,
     inkling,
     kimi_k2,
+    kimi_k3,
     llama3_json,
     llama4_pythonic,
     mimo,
@@ -50,6 +54,7 @@ from parsers.formats import (
 )
 
 BUILT_IN: tuple[type[Format], ...] = (
+    beam.Beam,
     cohere.CohereCommand3,
     cohere.CohereCommand4,
     deepseek_dsml.DeepSeekV32Tools,
@@ -66,10 +71,13 @@ BUILT_IN: tuple[type[Format], ...] = (
     glm.GlmTools,
     glm.Ling3Reasoning,
     glm.Ling3Tools,
+    granite.GraniteReasoning,
+    granite.GraniteTools,
     granite_thinking.GraniteThinkingReasoning,
     harmony.Harmony,
     hermes.HermesTools,
     hermes.LongCatTools,
+    hf.HuggingFace,
     hy_v3.HyV3Reasoning,
     hy_v3.HyV3Tools,
     hy_v4.HyV4Reasoning,
@@ -78,6 +86,7 @@ BUILT_IN: tuple[type[Format], ...] = (
     inkling.InklingTools,
     kimi_k2.KimiK2Reasoning,
     kimi_k2.KimiK2Tools,
+    kimi_k3.KimiK3,
     llama3_json.Llama3JsonTools,
     llama4_pythonic.Llama4Pythonic,
     mimo.MimoReasoning,
