@@ -181,9 +181,9 @@ def test_a_long_answer_takes_linear_time_and_a_small_snapshot():
 
 
 PARTS = [
-    O,
-    C,
-    S,
+    OPEN,
+    CLOSE,
+    SEP,
     "think",
     "response",
     "tools",
