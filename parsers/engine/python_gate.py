@@ -72,6 +72,11 @@ class CompletionGate:
         self.state.held = []
         return held
 
+    @property
+    def holds_comma(self) -> bool:
+        """A comma follows what the reader got."""
+        return bool(self.state.held) and self.state.held[0].startswith(",")
+
     def passes(self) -> bool:
         state = self.state
         if state.broken or state.last in ("=", ":"):

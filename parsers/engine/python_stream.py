@@ -9,8 +9,10 @@ import re
 from dataclasses import dataclass, field
 
 from .events import Content, Event, Malformed
-from .python_calls import CallListReader, CallListState, ends_statement
+from .python_calls import CallListReader, ends_statement
 from .python_gate import CompletionGate, GateState
+from .python_mending import mended
+from .python_state import CallListState
 
 # Text behind a list longer than this is not looked at again with every chunk.
 _TRAIL_LIMIT = 256
@@ -55,12 +57,12 @@ class CallStream:
         self.state = state
         self._style = style
         self._gate = CompletionGate(state.gate)
-        self._reader = CallListReader(
-            state.calls,
-            gated=style.gated,
-            keyword_names=style.keyword_names,
-            waits=style.waits,
-            alone=style.alone,
+        self._reader = self._read(state.calls)
+
+    def _read(self, state: CallListState) -> CallListReader:
+        style = self._style
+        return CallListReader(
+            state, gated=style.gated, keyword_names=style.keyword_names, waits=style.waits, alone=style.alone
         )
 
     @property
@@ -101,6 +103,18 @@ class CallStream:
         self._reader.feed(core)
         return (self._given_back(""), "") if self._reader.invalid and not self.state.sent else None
 
+    def mend(self) -> tuple[str, str] | None:
+        """The end of a list in which a string may have seemed to end in its midst."""
+        state = self.state
+        if state.calls.place == "broken":
+            found = mended(state.calls)
+            if found is None:
+                state.calls.place = "invalid"
+                return None if state.sent else (self._given_back(""), "")
+            state.calls = found
+            self._reader = self._read(found)
+        return None
+
     def _source(self, core: str) -> str:
         """What the reader reads: a list of lines becomes a list in brackets."""
         if not self._style.lines or not core:
@@ -122,7 +136,8 @@ class CallStream:
         if self._reader.closed:
             return self._closed_events()
         stack = self.state.gate.stack
-        if not self._gate.passes() or not self._reader.ready("[" + stack if self._style.lines else stack):
+        ready = self._reader.ready("[" + stack if self._style.lines else stack, comma=self._gate.holds_comma)
+        if not ready or not self._gate.passes():
             return []
         events = self._take()
         return events if events or stack else [Content("")]

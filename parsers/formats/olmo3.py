@@ -15,8 +15,8 @@ from typing import ClassVar, Literal
 from parsers.engine.context import RequestContext
 from parsers.engine.ending import Ending, EndingState
 from parsers.engine.events import Content, Event, Malformed, Segment
-from parsers.engine.python_calls import CallListState
 from parsers.engine.python_repairs import RepairState, SourceRepair
+from parsers.engine.python_state import CallListState
 from parsers.engine.python_stream import CallStream, CallStreamState, ListStyle
 from parsers.engine.scanner import text_of
 from parsers.engine.stage import ToolStage
