@@ -49,6 +49,8 @@ def run_server(options: ServerOptions) -> None:
     # The loaded tokenizers outlive every collection; frozen, their pages stay shared between the workers.
     gc.collect()
     gc.freeze()
+    # Large answers are made of thousands of short-lived dicts; the default would collect again and again meanwhile.
+    gc.set_threshold(50_000, 25, 25)
     connections.close_all()
     # Newer Pythons default to other start methods, which would load everything anew in each worker.
     multiprocessing.set_start_method("fork", force=True)
