@@ -20,7 +20,7 @@ from typing import Any
 from django.conf import settings
 
 SOURCE = "source.json"
-_TOKENIZER_FILES = ("tokenizer.json", "tekken.json", "tokenizer.model")
+_TOKENIZER_FILES = ("tokenizer.json", "tekken.json", "tokenizer.model", "tokenizer.model.v3")
 
 
 class TokenizerMissing(Exception):
