@@ -14,9 +14,12 @@ from typing import Any
 from derender_api.loaded_model import LoadedModel
 from derender_api.parity.observed import Streamed
 from derender_api.parity.suite import Case
+from derender_api.parsing import request_context
+from derender_api.protocol.openai_request import ChatCompletionRequest
+from derender_api.stop import StopRules, end_of_output
 from parsers.configuration import ModelConfigurationError
 from parsers.engine.assembly import Delta
-from parsers.engine.context import NamedToolChoice, RequestContext, finish_reason
+from parsers.engine.context import RequestContext, finish_reason
 from parsers.engine.detokenizer import Detokenizer, seeded_window
 from parsers.engine.parser import ParserPlan
 from parsers.registry import reasoning_formats, tool_formats
@@ -109,56 +112,26 @@ def _as_json(delta: Delta | None) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-# --- temporary
-def _ctx(model, req):
-    own = dict(req.get("chat_template_kwargs") or {})
-    kw = dict(own)
-    kw["add_generation_prompt"] = req.get("add_generation_prompt", True)
-    kw["continue_final_message"] = req.get("continue_final_message", False)
-    if req.get("documents") is not None:
-        kw["documents"] = req["documents"]
-    if req.get("reasoning_effort") is not None:
-        kw["reasoning_effort"] = req["reasoning_effort"]
-        if "enable_thinking" not in own:
-            kw["enable_thinking"] = req["reasoning_effort"] != "none"
-    for k, v in (model.configuration.default_chat_template_kwargs or {}).items():
-        if kw.get(k) is None or kw.get(k) == "auto":
-            kw[k] = v
-    tools = req.get("tools")
-    tc = req["tool_choice"] if "tool_choice" in req else ("auto" if tools else "none")
-    if isinstance(tc, dict):
-        tc = NamedToolChoice(tc["function"]["name"])
-    hist = sum(len(m.get("tool_calls") or ()) for m in req.get("messages", []) if isinstance(m, dict))
-    return RequestContext(
-        tools=tools,
-        tool_choice=tc,
-        parallel_tool_calls=req.get("parallel_tool_calls", True) is not False,
-        include_reasoning=req.get("include_reasoning", True),
-        template_kwargs=kw,
-        own_template_kwargs=own,
-        history_tool_calls=hist,
-        call_id_seed=b"x",
+def decoded_output(model: LoadedModel, case: Case) -> Output:
+    """A case's output as the service decodes it, whole or in chunks (protocol 8.2 to 8.6)."""
+    request = ChatCompletionRequest.model_validate(case.request)
+    tokenizer, token_ids, prompt = model.tokenizer, case.output_token_ids, case.prompt_token_ids
+    ending = end_of_output(
+        token_ids,
+        finish_reason=case.finish_reason,
+        stop_reason=case.stop_reason,
+        rules=StopRules.of(request),
+        tokenizer=tokenizer,
     )
-
-
-def decoded_output(model, case):
-    req, ids, h = case.request, case.output_token_ids, model.tokenizer
-    cut = False
-    if (
-        ids
-        and case.finish_reason == "stop"
-        and not isinstance(case.stop_reason, str)
-        and not req.get("include_stop_str_in_output")
-    ):
-        last, ign = ids[-1], req.get("ignore_eos")
-        cut = (
-            last == case.stop_reason
-            if case.stop_reason is not None
-            else (last == h.eos_id and not ign)
-            or last in (req.get("stop_token_ids") or [])
-            or (last in h.model_eos_ids and not ign)
-        )
-    skip = model.plan is None and req.get("skip_special_tokens") is not False
-    d = Detokenizer(h.codec, skip_special=skip, window=seeded_window(h.codec, case.prompt_token_ids, skip_special=skip))
-    texts = d.decode(ids[:-1] if cut else ids) + ([""] if cut else [])
-    return Output(model.plan, _ctx(model, req), case.prompt_token_ids, ids, texts, case.finish_reason)
+    codec = tokenizer.codec if request.spaces_between_special_tokens else tokenizer.codec_unspaced
+    skip_special = model.plan is None and request.skip_special_tokens is not False
+    window = seeded_window(codec, prompt, skip_special=skip_special)
+    texts = Detokenizer(codec, skip_special=skip_special, window=window).decode(token_ids[: ending.decoded])
+    return Output(
+        plan=model.plan,
+        context=request_context(request, model, call_id_seed=b"parity"),
+        prompt_token_ids=prompt,
+        token_ids=token_ids,
+        texts=[*texts, *([""] * (len(token_ids) - len(texts)))],
+        finish_reason=case.finish_reason or "stop",
+    )
