@@ -78,6 +78,13 @@ class MarkerMachine:
         """Whether the tokenizer lacks a token for this marker, so that it is found in the text."""
         return terminal in self._spelled.values()
 
+    def known(self, segments: Sequence[Segment]) -> list[Segment]:
+        """Segments with the tokens that only another stage asked for as text."""
+        return [
+            segment if isinstance(segment, Text) or segment.token_id in self._terminals else Text(segment.text)
+            for segment in segments
+        ]
+
     def read(self, held: str, segments: Sequence[Segment]) -> tuple[list[Unit], str]:
         """(units of one chunk, the beginning of a marker that is held back now)."""
         units: list[Unit] = []
@@ -272,7 +279,7 @@ class MachineToolStage(ToolStage):
 
     def feed(self, segments: Sequence[Segment]) -> list[Event]:
         events: list[Event] = []
-        units, self.state.held = self._machine.read(self.state.held, segments)
+        units, self.state.held = self._machine.read(self.state.held, self._machine.known(segments))
         for unit in units:
             self._unit(unit, events)
         return events

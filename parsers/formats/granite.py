@@ -14,12 +14,13 @@ from typing import ClassVar
 
 from parsers.engine.call_array import ElementReader, ElementState
 from parsers.engine.context import RequestContext
-from parsers.engine.events import CallArguments, CallEnd, Event, Reasoning, ReasoningRetracted, Segment, Text
+from parsers.engine.events import CallArguments, CallEnd, Event, Reasoning, ReasoningRetracted, Segment, Text, Token
 from parsers.engine.grammar import Grammar, State, Transition, table
 from parsers.engine.lexer import Lexer
 from parsers.engine.machine import CallState, MachineToolStage, Unit
 from parsers.engine.parameter_writer import ParameterWriter
 from parsers.engine.stage import Outcome, ReasoningFormat, ReasoningStage, ToolStage
+from parsers.engine.vocabulary import Vocabulary
 from parsers.formats.base import MarkerTools
 
 GRAMMAR = Grammar(
@@ -164,17 +165,27 @@ class SentenceState:
 
 
 class SentenceStage(ReasoningStage):
-    """Thoughts between two fixed sentences, the first of which begins the output; without it all is the answer."""
+    """Thoughts between two fixed sentences, the first of which begins the output; without it all is the answer.
+
+    A call ends the thoughts, too.
+    """
 
     State: ClassVar[type] = SentenceState
 
+    def __init__(self, call_id: int | None) -> None:
+        super().__init__()
+        self._call_id = call_id
+
     @property
     def ended(self) -> bool:
-        return self.state.place == "answer"
+        """Never, so that chunks without text send nothing."""
+        return False
 
     def feed(self, segments: Sequence[Segment]) -> list[Event | Segment]:
         out: list[Event | Segment] = []
         for segment in segments:
+            if self.state.place == "in" and isinstance(segment, Token) and segment.token_id == self._call_id:
+                self._leave(out)
             if self.state.place == "answer":
                 out.append(segment)
             elif self.state.place == "in":
@@ -184,10 +195,17 @@ class SentenceStage(ReasoningStage):
         return out
 
     def finish(self) -> list[Event | Segment]:
-        held, self.state.held = self.state.held, ""
-        if not held:
-            return []
-        return [Reasoning(held) if self.state.place == "in" else Text(held)]
+        out: list[Event | Segment] = []
+        self._leave(out)
+        return out
+
+    def _leave(self, out: list[Event | Segment]) -> None:
+        """What was held back is no sentence."""
+        state = self.state
+        held, state.held = state.held, ""
+        if held:
+            out.append(Reasoning(held) if state.place == "in" else Text(held))
+        state.place = "answer"
 
     def _begin(self, text: str, out: list[Event | Segment]) -> None:
         state = self.state
@@ -222,5 +240,10 @@ class GraniteReasoning(ReasoningFormat):
 
     names = ("granite",)
 
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__(vocabulary)
+        self._call_id = vocabulary.token_id("<|tool_call|>")
+        self.marks = {} if self._call_id is None else {self._call_id: "<|tool_call|>"}
+
     def open(self, context: RequestContext, prompt_token_ids: Sequence[int] | None) -> ReasoningStage:
-        return SentenceStage()
+        return SentenceStage(self._call_id)
