@@ -104,6 +104,7 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": [],
     "UNAUTHENTICATED_USER": None,
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["derender_api.renderers.OrjsonRenderer"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "derender_api.negotiation.JsonAlways",
     # vLLM answers OPTIONS with 405; the framework's default would describe the view.
@@ -116,6 +117,8 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "derender",
     "DESCRIPTION": "Token IDs of an inference engine to complete OpenAI-compatible responses, without a GPU.",
     "VERSION": "0.1.0",
+    # The wire models describe themselves in the JSON Schema of OpenAPI 3.1.
+    "OAS_VERSION": "3.1.1",
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
