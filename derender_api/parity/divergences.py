@@ -2,7 +2,8 @@
 
 divergences.json is a list of `{"case", "rule", "why", "answer"}`; optional: "suite" and "profile" where the case ID
 alone is ambiguous, and "streams" (names of groupings) to narrow an entry of a stream rule. `answer` is an answer
-(reasoning, content, tool_calls, finish_reason), for an HTTP case the list of `{"status", "body"}`, null = as recorded.
+(reasoning, content, tool_calls, finish_reason) or, for rule message, a refusal (`{"status", "body"}`); for an HTTP case
+the list of `{"status", "body"}`, null = as recorded.
 """
 
 import json
@@ -30,6 +31,7 @@ class Divergence:
     rule: DivergenceRule
     why: str
     answer: Answer | None = None
+    refusal: Mapping[str, Any] | None = None
     exchanges: tuple[Mapping[str, Any] | None, ...] = ()
     suite: str | None = None
     profile: str | None = None
@@ -72,12 +74,13 @@ def _divergence(value: Mapping[str, Any]) -> Divergence:
         raise DivergenceError(f"{value['case']}: rule {value['rule']!r} is none of {', '.join(rules)}")
     if not value["why"].strip():
         raise DivergenceError(f"{value['case']}: an entry needs its reason")
-    http = value["rule"] == "http"
+    http, refused = value["rule"] == "http", "status" in value["answer"]
     return Divergence(
         case=value["case"],
         rule=value["rule"],
         why=value["why"],
-        answer=None if http else answer_from_json(value["answer"]),
+        answer=None if http or refused else answer_from_json(value["answer"]),
+        refusal=value["answer"] if refused else None,
         exchanges=tuple(value["answer"]) if http else (),
         suite=value.get("suite"),
         profile=value.get("profile"),

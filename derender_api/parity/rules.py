@@ -129,9 +129,13 @@ def _judge_message(case: Case, ours: Observed, exceptions: Exceptions) -> Verdic
     entry = exceptions.entry("message")
     answer = oneshot_answer(ours.oneshot)
     if entry:
-        if answer == entry.answer:
+        if answer == entry.answer if answer else difference(entry.refusal, ours.oneshot) is None:
             return replace(verdict, outcome=Outcome.DIVERGES, divergence=entry.label, detail=entry.why)
-        return _failed(verdict, "not the answer of its divergence", entry.answer, answer)
+        demanded = entry.refusal or (entry.answer and entry.answer.as_json())
+        got = answer.as_json() if answer else dict(ours.oneshot)
+        return replace(
+            verdict, outcome=Outcome.FAILS, detail="not the answer of its divergence", expected=demanded, got=got
+        )
     right = exceptions.right_where_vllm_is_wrong("oneshot")
     if right and right.accepts(answer):
         return replace(verdict, outcome=Outcome.DIVERGES, detail=right.source)
@@ -151,7 +155,7 @@ def _judge_stream(
     if not consistent and folded and vllm and folded.loose == vllm.loose:
         return verdict
     entry = exceptions.entry(verdict.rule, name) or exceptions.entry("message")
-    if entry and entry.answer and folded and folded.loose == entry.answer.loose:
+    if entry and _follows(entry, got, folded):
         return replace(verdict, outcome=Outcome.DIVERGES, divergence=entry.label, detail=entry.why)
     right = exceptions.right_where_vllm_is_wrong("stream") or exceptions.right_where_vllm_is_wrong("oneshot")
     if right and right.accepts(folded):
@@ -159,6 +163,13 @@ def _judge_stream(
     if not consistent and vllm:
         found += "; nor does it add up to the one-shot answer"
     return replace(verdict, outcome=Outcome.FAILS, detail=found, expected=recorded.chunks, got=got.chunks)
+
+
+def _follows(entry: Divergence, got: Streamed, folded: Answer | None) -> bool:
+    """Whether a stream gives what its divergence demands: the answer as its sum, or the refusal."""
+    if entry.refusal is not None:
+        return got.status == entry.refusal["status"] and difference(entry.refusal["body"], got.chunks[-1]) is None
+    return bool(entry.answer and folded and folded.loose == entry.answer.loose)
 
 
 def _judge_self(ours: Observed, exceptions: Exceptions) -> Iterator[Verdict]:

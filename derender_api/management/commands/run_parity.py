@@ -1,6 +1,7 @@
 """`manage.py run_parity`: does this service answer what vLLM answered? Recorded suites, rule by rule."""
 
 import json
+import logging
 import sys
 from argparse import ArgumentParser
 from pathlib import Path
@@ -45,7 +46,11 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run, report, and fail if asked to."""
-        result = self._run(options)
+        logging.disable(logging.CRITICAL)
+        try:
+            result = self._run(options)
+        finally:
+            logging.disable(logging.NOTSET)
         match options["format"]:
             case "json":
                 self.stdout.write(json.dumps(report.as_json(result), ensure_ascii=False))

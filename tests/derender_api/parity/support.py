@@ -71,4 +71,7 @@ class Echo:
         first = value["stream_state"] is None
         delta = {"role": "assistant" if first else None, "content": self._text(choice["token_ids"]) or None}
         answered = {"delta": {**delta, "reasoning": None}, "finish_reason": choice["finish_reason"]}
-        return {"chunk": {"choices": [answered]}, "stream_state": {"steps": (value["stream_state"] or {"steps": 0})["steps"] + 1}}
+        return {
+            "chunk": {"choices": [answered]},
+            "stream_state": {"steps": (value["stream_state"] or {"steps": 0})["steps"] + 1},
+        }

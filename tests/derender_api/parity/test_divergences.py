@@ -29,6 +29,12 @@ def test_entries_are_read(tmp_path):
     assert (one.label, other.label) == ("hermes/x (message)", "hermes/x in protocol (http)")
 
 
+def test_an_answer_may_be_a_refusal(tmp_path):
+    refusal = {"status": 400, "body": {"error": {}}}
+    (entry,) = read_divergences(write(tmp_path, {**ENTRY, "answer": refusal}))
+    assert (entry.answer, entry.refusal) == (None, refusal)
+
+
 def test_no_file_means_no_divergences(tmp_path):
     assert read_divergences(tmp_path / "divergences.json") == []
 

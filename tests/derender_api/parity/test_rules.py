@@ -60,7 +60,7 @@ def case(recorded, streams):
 def observed(given, streams, *, selves=None, unsteady=None):
     return Observed(
         given,
-        {name: Streamed(200, made) for name, made in streams.items()},
+        {name: Streamed(400 if made[-1] is REFUSED else 200, made) for name, made in streams.items()},
         {name: Streamed(200, made) for name, made in (selves or {}).items()},
         {name: Streamed(200, made) for name, made in (unsteady or {}).items()},
     )
@@ -140,6 +140,14 @@ CASES = {
         LOST,
         {"1": chunks("abc")},
         divergence("message", Answer(None, "ab", (), "stop")),
+    ),
+    "a divergence may be a refusal": Judged(
+        {"status": 500, "body": {"error": "?"}},
+        {"status": 400, "body": REFUSED},
+        {Rule.MESSAGE: DIVERGES, Rule.CONTRADICTORY: DIVERGES},
+        {"1": [{"error": "?"}]},
+        {"1": [REFUSED]},
+        divergence("message", None, refusal={"status": 400, "body": REFUSED}),
     ),
     "a divergence of one stream leaves the others": Judged(
         oneshot("a"),
