@@ -11,16 +11,19 @@ _RANDOM_ID = re.compile(
     r"(?P<prefix>chatcmpl-tool-|chatcmpl-|cmpl-|modelperm-|call_|call_\d+_)(?P<random>[0-9a-f]{16,32})(?P<suffix>-\d+)?"
 )
 _MISTRAL_ID = re.compile(r"(?=[A-Za-z0-9]*[A-Z0-9])[A-Za-z0-9]{9}")
+_BARE_ID = re.compile(r"[0-9a-f]{16}")
 _ID_KEYS = frozenset({"id", "request_id"})
 SCHEMA_ERROR = "Bad Request"
 """`type` of the errors whose message quotes a validation library; compared by status, type and presence of `param`."""
 
 
 def id_shape(value: str) -> str:
-    """An ID with its random part replaced: `chatcmpl-tool-` + 16 hex digits, nine letters and digits; else itself."""
+    """An ID with its random part replaced: 16 hex digits, alone or behind a prefix, nine letters and digits."""
     match = _RANDOM_ID.fullmatch(value)
     if match:
         return f"{match['prefix']}<{len(match['random'])} hex>{match['suffix'] or ''}"
+    if _BARE_ID.fullmatch(value):
+        return "<16 hex>"
     return "<9 alphanumeric>" if _MISTRAL_ID.fullmatch(value) else value
 
 

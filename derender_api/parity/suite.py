@@ -148,6 +148,7 @@ def read_case(line: bytes, *, suite: str) -> Case | HttpCase:
     """One line of cases.jsonl.gz."""
     value = orjson.loads(line)
     if "oneshot" not in value:
+        value = json.loads(line)  # integers beyond 64 bits are floats to orjson
         return HttpCase(suite, value["profile"], value["id"], tuple(http_exchanges(value)))
     return Case(
         suite=suite,
@@ -170,10 +171,11 @@ def read_case(line: bytes, *, suite: str) -> Case | HttpCase:
 def http_exchanges(value: dict[str, Any]) -> Iterator[Exchange]:
     """The exchanges of an HTTP case; with `answers` null, of one that is yet to be answered (status 0).
 
-    A `post` body that is text was sent as it is, without a content type.
+    A `post` body that is text was sent as it is, null as no body, both without a content type.
     """
     requests = [
-        ("POST", path, {} if isinstance(body, str) else JSON_TYPE, body) for path, body in value.get("post", ())
+        ("POST", path, {} if body is None or isinstance(body, str) else JSON_TYPE, body)
+        for path, body in value.get("post", ())
     ]
     requests += [tuple(each) for each in value.get("raw", ())]
     answers = value["answers"] or [{"status": 0, "body": None}] * len(requests)
