@@ -35,6 +35,14 @@ class Ending:
             text, self.state.held = self.state.held + text, ""
         return text
 
+    def release(self, segments: Sequence[Segment]) -> str:
+        """What was held, once a chunk has more text."""
+        self.state.fresh = any(segment.text for segment in segments)
+        if not self.state.fresh:
+            return ""
+        held, self.state.held = self.state.held, ""
+        return held
+
     def hold(self, text: str, segments: Sequence[Segment]) -> str:
         """A chunk's text less a marked token at its end, which is held."""
         last = segments[-1] if segments else None

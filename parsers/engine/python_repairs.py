@@ -19,12 +19,14 @@ _OPEN_NUMBER = re.compile(r"(?<![\w.])0[\d_]*\Z")
 
 @dataclass(slots=True)
 class RepairState:
-    """`quote`: the open quote; `escaped`: a backslash precedes the next character. `held`: a number that may go on."""
+    """`quote`: the open quote; `escaped`: a backslash precedes the next character. `held`: a number that may go on;
+    `inside`: what was read ends in a word or number.
+    """
 
     quote: str = ""
     escaped: bool = False
     held: str = ""
-    last: str = ""
+    inside: bool = False
 
 
 class SourceRepair:
@@ -48,14 +50,15 @@ class SourceRepair:
             pattern = _IN_QUOTE[state.quote] if state.quote else _QUOTE
             found = pattern.search(text, position)
             end = found.start() if found else len(text)
-            before = state.last if position == 0 else ""
+            before = "x" if state.inside and position == 0 else ""
             out.append(self._run(text[position:end], before, at_end=found is None))
             if found:
                 out.append(found.group())
                 self._mark(found.group())
             position = end + 1
         mended = "".join(out)
-        state.last = (state.last + mended)[-1:]
+        if mended:
+            state.inside = mended[-1].isalnum() or mended[-1] in "_."
         return mended
 
     def finish(self) -> str:

@@ -73,7 +73,7 @@ class CallStream:
     @property
     def in_string(self) -> bool:
         """The text so far ends within a string."""
-        return self.state.gate.stack[-1:] in ("'", '"') and not self._reader.invalid
+        return self.state.calls.place in ("literal", "raw_literal")
 
     def feed(self, text: str, *, raw: str | None = None) -> tuple[str, str] | None:
         """None, or (text that is no call list, text behind it not looked at yet), once, if nothing was sent of it.
@@ -109,11 +109,15 @@ class CallStream:
         if state.calls.place == "broken":
             found = mended(state.calls)
             if found is None:
-                state.calls.place = "invalid"
-                return None if state.sent else (self._given_back(""), "")
+                return self.give_up()
             state.calls = found
             self._reader = self._read(found)
         return None
+
+    def give_up(self) -> tuple[str, str] | None:
+        """The end of a list that is none; see `feed`."""
+        self.state.calls.place = "invalid"
+        return None if self.state.sent else (self._given_back(""), "")
 
     def _source(self, core: str) -> str:
         """What the reader reads: a list of lines becomes a list in brackets."""

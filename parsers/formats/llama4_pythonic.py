@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from .pythonic import Markers, Pythonic
+from .pythonic import Pythonic
 
 
 class Llama4Pythonic(Pythonic):
     """`llama4_pythonic` (pythonic_misc 3)."""
 
     names = ("llama4_pythonic",)
-    markers: ClassVar[Markers | None] = Markers("<|python_start|>", "<|python_end|>")
+    tags: ClassVar[tuple[str, ...]] = ("<|python_start|>", "<|python_end|>")

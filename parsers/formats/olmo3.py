@@ -180,6 +180,7 @@ class Olmo3Tools(Pythonic):
     """`olmo3` (pythonic_misc 4)."""
 
     names = ("olmo3",)
+    tags: ClassVar[tuple[str, ...]] = (OPEN, CLOSE)
 
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
         return Olmo3Stage(tuple(context.parameters))

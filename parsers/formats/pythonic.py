@@ -157,19 +157,20 @@ class PythonicStage(ToolStage):
 
 
 class Pythonic(ToolFormat):
-    """`pythonic` (pythonic_misc 2)."""
+    """`pythonic` (pythonic_misc 2). `tags` are the markers that its answers may hold."""
 
     names = ("pythonic",)
-    markers: ClassVar[Markers | None] = None
+    tags: ClassVar[tuple[str, ...]] = ()
     guided_choice = True
     merges_entries = True
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary)
-        self.marks = dict(vocabulary.special_tokens)
+        spelled = vocabulary.special_tokens.items()
+        self.marks = {token_id: text for token_id, text in spelled if text not in self.tags}
 
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
-        return PythonicStage(self.markers)
+        return PythonicStage(Markers(*self.tags) if self.tags else None)
 
     def settle(self, outcome: Outcome) -> None:
         """One malformed call spoils the list."""
