@@ -221,6 +221,7 @@ class OutputParser:
             return self._unified.feed(segments)
         if self._reasoning is None:
             return self._step_tools(segments, raw)
+        self._reasoning.token_count = len(token_ids)
         events, rest = _parted(self._reasoning.feed(segments))
         if self._plan.tools is not None and self._reasoning.ended:
             events = [event for event in events if event != Reasoning("")]

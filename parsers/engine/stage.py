@@ -39,7 +39,12 @@ class Stage:
 
 
 class ReasoningStage(Stage):
-    """First stage: separates the thoughts, hands on everything else as segments, in order."""
+    """First stage: separates the thoughts, hands on everything else as segments, in order.
+
+    `token_count` is the number of tokens in the chunk being fed, those that release no text included.
+    """
+
+    token_count: int = 0
 
     @property
     def ended(self) -> bool:

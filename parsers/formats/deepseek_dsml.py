@@ -26,7 +26,7 @@ from parsers.engine.vocabulary import Vocabulary
 from parsers.formats.base import MarkerReasoning, MarkerTools
 from parsers.formats.deepseek_r1 import PromptEnd
 
-_START, _END = Action.CALL_START, Action.CALL_END
+_START, _END, _ARG = Action.CALL_START, Action.CALL_END, Action.ARG
 
 
 def _grammar(*blocks: str, gap: str = "", thinks: bool = True) -> Grammar:
@@ -52,6 +52,8 @@ def _grammar(*blocks: str, gap: str = "", thinks: bool = True) -> Grammar:
             "invoke": (f'{tag}invoke name="',),
             "end_invoke": (f"</｜DSML｜{gap}invoke>",),
             "end_name": ('">',),
+            "parameter": (f"{tag}parameter",),
+            "end_parameter": (f"</｜DSML｜{gap}parameter>",),
         },
         id_markers=frozenset(think),
         transitions=table(
@@ -63,12 +65,15 @@ def _grammar(*blocks: str, gap: str = "", thinks: bool = True) -> Grammar:
                 State.ARGS: {
                     "end_invoke": Transition(State.BETWEEN, (_END,)),
                     "close": Transition(State.BETWEEN, (_END,)),
+                    "parameter": Transition(State.ARGS, (_ARG,)),
+                    "end_parameter": Transition(State.ARGS, (_ARG,)),
                 },
                 State.BETWEEN: {"invoke": call, "open": to_preamble, "close": Transition(State.BETWEEN)},
             }
         ),
         writer=writer,
         strips_content=False,
+        value_end="end_parameter",
     )
 
 

@@ -74,24 +74,24 @@ class ThinkStage(ReasoningStage):
         out: list[Event | Segment] = []
         for position, segment in enumerate(segments):
             if self._is(segment, self._end_id):
-                return out + self._ended(alone=len(segments) == 1) + list(segments[position + 1 :])
+                return out + self._ended() + list(segments[position + 1 :])
             if self._is(segment, self._start_id) and not self.state.opened:
-                out += self._opened()
+                out = self._opened(out)
             else:
                 self.state.spoke = True
                 self.state.thought = self.state.thought or bool(segment.text.strip())
                 out.append(Reasoning(segment.text))
         return out or [Reasoning("")]
 
-    def _opened(self) -> list[Event | Segment]:
+    def _opened(self, out: list[Event | Segment]) -> list[Event | Segment]:
         """Blank text before the opening tag is no reasoning; other text is, since it may have been sent."""
         self.state.opened = True
-        return [] if self.state.thought else [ReasoningRetracted()]
+        return out if self.state.thought else [ReasoningRetracted()]
 
-    def _ended(self, *, alone: bool) -> list[Event | Segment]:
+    def _ended(self) -> list[Event | Segment]:
         self.state.ended = True
         events: list[Event | Segment] = [] if self.state.spoke else [ReasoningRetracted()]
-        return events if alone else [*events, Reasoning("")]
+        return events if self.token_count == 1 else [*events, Reasoning("")]
 
     @staticmethod
     def _is(segment: Segment, token_id: int) -> bool:

@@ -104,6 +104,12 @@ ANSWERS = [
         id="last parameter not closed",
     ),
     pytest.param(
+        arguments(parameter("title", f"a </{D}invoke> b"), name="event"),
+        None,
+        (("event", f'{{"title": "a </{D}invoke> b"}}'),),
+        id="end tag in a value",
+    ),
+    pytest.param(
         arguments(f"<{D}parameter city>x", parameter("days", "2", "false")),
         None,
         (("get_weather", '{"days": 2}'),),
