@@ -41,6 +41,7 @@ class Catalog:
         self._fixed: tuple[ModelConfiguration, ...] | None = None
         self._served: Served | None = None
         self._overridden = False
+        self._table_lost = False
         self._next_check = 0.0
         self._lock = threading.RLock()
 
@@ -105,6 +106,9 @@ class Catalog:
 
     def _refreshed(self) -> Served:
         served, rows = self._served, enabled_rows()
+        if rows is None and not self._table_lost:
+            logger.warning("The table of served models cannot be read; `manage.py migrate` creates it.")
+        self._table_lost = rows is None
         self._next_check = time.monotonic() + conf.models_refresh_seconds
         if served is not None and (rows is None or rows == served.rows):
             return served

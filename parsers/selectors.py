@@ -17,8 +17,7 @@ def enabled_rows() -> Rows | None:
     """Raw values of the enabled rows, in order, to compare with an earlier reading; None if the table is out of reach."""
     try:
         return tuple(ServedModel.objects.filter(enabled=True).values_list(*KEYS))
-    except DatabaseError as exc:
-        logger.debug("The table of served models cannot be read: %s", exc)
+    except DatabaseError:
         return None
 
 

@@ -128,10 +128,13 @@ class TestChanges:
 
         assert served_names(catalog) == ["a"]
 
-    def test_a_missing_table_serves_the_rest(self, catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_missing_table_serves_the_rest_and_is_logged_once(
+        self, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
         monkeypatch.setattr(ServedModel._meta, "db_table", "missing")
 
-        assert served_names(catalog) == ["demo"]
+        assert served_names(catalog) == served_names(catalog) == ["demo"]
+        assert len(caplog.records) == 1
 
 
 class TestResolve:
