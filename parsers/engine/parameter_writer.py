@@ -45,11 +45,12 @@ class ParameterWriter:
     """
 
     strips_newlines: ClassVar[bool] = False
+    State: ClassVar[type[ParameterState]] = ParameterState
 
     def __init__(self, schema: Mapping[str, Any] | None) -> None:
         properties = schema.get("properties") if schema else None
         self._properties = properties if isinstance(properties, Mapping) and properties else None
-        self.state = ParameterState()
+        self.state = self.State()
         self.kept: int | None = None
         self.tail = ""
 
@@ -92,7 +93,7 @@ class ParameterWriter:
         return dump(self.state)
 
     def restore(self, data: Mapping[str, Any]) -> None:
-        self.state = load(ParameterState, data)
+        self.state = load(self.State, data)
 
     def _count(self, written: str) -> str:
         self.state.sent += len(written)
