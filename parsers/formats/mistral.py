@@ -8,11 +8,13 @@ The array form is read by `mistral_array`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from parsers.engine.context import RequestContext
-from parsers.engine.exceptions import ParserConfigurationError
+from parsers.engine.events import Event, Segment, Text, Token
+from parsers.engine.exceptions import InvalidSnapshotError, ParserConfigurationError
 from parsers.engine.grammar import Action, Grammar, State, Transition, table
 from parsers.engine.json_body import FirstJsonBody, whole_arguments
 from parsers.engine.machine import MachineReasoningStage, MachineToolStage, MarkerMachine, settle_machine
@@ -86,18 +88,80 @@ class MistralReasoning(ReasoningFormat):
         return MachineReasoningStage(self._machine, thinking=False, ended=False) if self._thinks else None
 
 
+@dataclass(slots=True)
+class FormState:
+    """`form` of the calls once it is known; `waiting`: a marker was seen and `held`, white space, followed it."""
+
+    form: str = ""
+    waiting: bool = False
+    held: str = ""
+
+
+class EitherForm(ToolStage):
+    """Calls name by name, unless JSON follows the first marker: then the model writes the older form."""
+
+    State: ClassVar[type] = FormState
+
+    def __init__(self, by_name: ToolStage, array: ToolStage, marker: Token) -> None:
+        super().__init__()
+        self._stages = {"names": by_name, "array": array}
+        self._marker = marker
+
+    def feed(self, segments: Sequence[Segment]) -> list[Event]:
+        state = self.state
+        if state.form:
+            return self._stages[state.form].feed(segments)
+        events: list[Event] = []
+        if not state.waiting:
+            place = next((i for i, each in enumerate(segments) if self._is_marker(each)), len(segments))
+            events = self._stages["names"].feed(segments[:place])
+            state.waiting = place < len(segments)
+            segments = segments[place + 1 :]
+        for position, segment in enumerate(segments):
+            state.held += segment.text
+            if state.held.strip() or not isinstance(segment, Text):
+                return events + self._decide(segments[position + 1 :], isinstance(segment, Text) or segment)
+        return events
+
+    def _is_marker(self, segment: Segment) -> bool:
+        return isinstance(segment, Token) and segment.token_id == self._marker.token_id
+
+    def _decide(self, rest: Sequence[Segment], last: Segment | bool) -> list[Event]:
+        """The first thing behind the marker tells the form; `last` is a token that was held."""
+        state = self.state
+        held, state.held = state.held, ""
+        state.form = "array" if held.lstrip()[:1] in ("[", "{") and last is True else "names"
+        behind = [Text(held)] if last is True else [last] if isinstance(last, Token) else []
+        return self._stages[state.form].feed([self._marker, *behind, *rest])
+
+    def finish(self) -> list[Event]:
+        events = self._decide([], True) if self.state.waiting and not self.state.form else []
+        return events + self._stages[self.state.form or "names"].finish()
+
+    def snapshot(self) -> dict[str, Any]:
+        return super().snapshot() | {name: stage.snapshot() for name, stage in self._stages.items()}
+
+    def restore(self, data: Mapping[str, Any]) -> None:
+        own = dict(data)
+        for name, stage in self._stages.items():
+            inner = own.pop(name, None)
+            if not isinstance(inner, dict):
+                raise InvalidSnapshotError(f"{name}: expected an object")
+            stage.restore(inner)
+        super().restore(own)
+
+
 class MistralTools(ToolFormat):
     """`mistral`."""
 
     names = ("mistral",)
     merges_entries = True
-    alphabet: ClassVar[int] = 9
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary)
         self._machine = _machine(vocabulary)
         self._has_names = has_names(vocabulary)
-        self._call_id = vocabulary.token_id(TOOL_CALLS)
+        self._marker_id = vocabulary.token_id(TOOL_CALLS) or 0
         self.engine_based = self._has_names
         self.types_entries = not self._has_names
         self.marks = self._machine.marks
@@ -105,10 +169,14 @@ class MistralTools(ToolFormat):
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
         if not self._has_names:
             return ArrayCalls(started=context.forces_call)
-        return MachineToolStage(self._machine, context, with_reasoning=with_reasoning)
+        by_name = MachineToolStage(self._machine, context, with_reasoning=with_reasoning)
+        if not context.tools or context.tool_choice == "none":
+            return by_name
+        return EitherForm(by_name, ArrayCalls(started=False), Token(self._marker_id, TOOL_CALLS))
 
     def settle(self, outcome: Outcome) -> None:
-        if not self._has_names:
+        behind = outcome.raw.partition(TOOL_CALLS)[2].lstrip()
+        if not self._has_names or behind[:1] in ("[", "{"):
             settle_array(outcome)
             return
         settle_machine(self._machine.grammar, outcome)

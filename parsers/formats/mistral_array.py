@@ -1,6 +1,6 @@
 """Calls of the older Mistral models: a JSON array behind one marker.
 
-    Let me see.[TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}]
+Let me see.[TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}]
 """
 
 from __future__ import annotations
