@@ -340,13 +340,20 @@ class JsonStream:
 
     @staticmethod
     def _early(state: JsonStreamState) -> str:
-        """What of an open number or word may be sent: all but an exponent and further zeros behind the point."""
+        """What of an open number or word may be sent now.
+
+        A number waits with zeros behind the point, which may be dropped, and with an exponent, which may rewrite it,
+        unless its point is out already: then it stays as the model wrote it.
+        """
         ready = state.held
         if state.mode == "number":
-            ready = re.split("[eE]", ready, maxsplit=1)[0]
             whole, point, fraction = ready.partition(".")
-            if point:
+            if "e" in ready or "E" in ready:
+                ready = ready if "." in state.sent else ""
+            elif point:
                 ready = whole + point + fraction[:1] + fraction[1:].rstrip("0")
+            elif ready == "-0":
+                ready = ""
         new = ready[len(state.sent) :] if ready.startswith(state.sent) else ""
         state.sent += new
         return new
