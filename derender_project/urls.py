@@ -1,12 +1,12 @@
 """URL wiring: the API at the root, the admin page below /admin/, every error as JSON."""
 
 from django.contrib import admin
-from django.urls import include, path
+from django.urls import path
 
-urlpatterns = [
-    path("admin/", admin.site.urls),
-    path("", include("derender_api.urls")),
-]
+from derender_api.urls import urlpatterns as api_patterns
+
+# The routes of the API come first and without an include of their own: resolving is a part of every small call.
+urlpatterns = [*api_patterns, path("admin/", admin.site.urls)]
 
 handler400 = "derender_api.views_errors.bad_request"
 handler403 = "derender_api.views_errors.permission_denied"
