@@ -167,12 +167,13 @@ class StringLiteral:
             return self._hexadecimal(body + character, out)
         if body[0] == "N":
             return self._named(body + character, out)
-        if character in "01234567" and len(body) < 3:
+        octal = character in "01234567"
+        if octal and len(body) < 2:
             state.held += character
             return 1
-        out.append(_json(chr(int(body, 8))))
+        out.append(_json(chr(int(body + character if octal else body, 8))))
         state.held = ""
-        return 0
+        return int(octal)
 
     def _hexadecimal(self, body: str, out: list[str]) -> int:
         state = self.state

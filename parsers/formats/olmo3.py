@@ -72,7 +72,7 @@ class Olmo3Stage(ToolStage):
             text = getattr(self, "_in_" + state.mode)(text)
         if state.mode == "block":
             self._events += self._stream().events()
-        elif state.mode == "after" and not self._events and not self._content and not silent and not state.held:
+        elif state.mode == "after" and not (self._events or self._content or silent or state.held or state.malformed):
             self._events.append(Content(""))
         if self._content or (state.mode == "text" and not self._events) or (state.mode == "start" and not state.held):
             return Ending(state.ending).content("".join(self._content), segments) + self._events
@@ -143,7 +143,7 @@ class Olmo3Stage(ToolStage):
             state.held = text
             return ""
         state.mode, state.ending.active = "text", True
-        return text
+        return text.lstrip() if text.lstrip().startswith(OPEN) else text
 
     def _in_bare(self, text: str) -> str:
         failed = self._stream().feed(SourceRepair(self.state.repair, numbers=False).feed(text), raw=text)

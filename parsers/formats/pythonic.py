@@ -127,8 +127,8 @@ class PythonicStage(ToolStage):
         """Text of the answer, up to where a list may begin; all of it if `whole`."""
         state = self.state
         position = len(text) if whole else self._list_line(text)
-        content.append(text[:position])
         if position:
+            content.append(text[:position])
             state.prose = state.prose or not text[:position].isspace()
             state.line_start = text[:position].endswith("\n")
         if position < len(text):
