@@ -1,10 +1,12 @@
-"""Comparison of JSON answers where some values differ on every run: call IDs and times are compared by shape.
+"""Comparison of JSON answers where some values differ on every run: call IDs and times are compared by shape, the
+folder of a model by its name.
 
 Everything else is compared by value and type, the order of keys included: `1` is not `1.0`, and `-0.0` is not `0.0`.
 """
 
 import re
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any
 
 _RANDOM_ID = re.compile(
@@ -39,6 +41,8 @@ def shape(value: Any, *, key: str | None = None) -> Any:
         return id_shape(value)
     if key == "created" and type(value) is int:
         return "<seconds>"
+    if key == "root" and isinstance(value, str):
+        return PurePath(value).name
     return value
 
 

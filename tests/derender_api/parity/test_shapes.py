@@ -28,6 +28,7 @@ def test_shape_of_ids(value, shape):
     [
         ({"id": "chatcmpl-tool-0123456789abcdef"}, {"id": "chatcmpl-tool-fedcba9876543210"}),
         ({"created": 1}, {"created": 2}),
+        ({"root": "tokenizers/chatml"}, {"root": "/srv/models/tokenizers/chatml"}),
         ({"last_tool_call_ids": ["7K5uyrU8f"]}, {"last_tool_call_ids": ["uOANdVGku"]}),
         (
             {"error": {"message": "1 validation error", "type": "Bad Request", "param": "body.a", "code": 400}},
