@@ -163,7 +163,8 @@ class MachineReasoningStage(ReasoningStage):
                 self._release(out)
                 out.append(segment)
                 continue
-            units, state.held = self._machine.read(state.held, [segment])
+            read = self._machine.known([segment]) if state.state == State.REASONING else [segment]
+            units, state.held = self._machine.read(state.held, read)
             for unit in units:
                 self._unit(unit, out)
         if state.ended and not self._reads_content:

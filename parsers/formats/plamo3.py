@@ -131,10 +131,10 @@ class PlamoReasoningStage(MachineReasoningStage):
         out: list[Event | Segment] = []
         for segment in segments:
             begins = isinstance(segment, Token) and segment.token_id in self._markers.parts
-            if self.state.state == State.CONTENT and (self.state.span or not (begins or self.state.held)):
-                if isinstance(segment, Text) or self.state.span:
-                    out.append(segment)
-                    continue
+            unread = isinstance(segment, Text) and not self.state.held
+            if self.state.state == State.CONTENT and (self.state.span or unread):
+                out.append(segment)
+                continue
             out += super().feed([Text(segment.text) if begins else segment])
         return out
 
