@@ -1,0 +1,205 @@
+"""Tool calls of Granite 4: JSON objects between two tags, text anywhere around them.
+
+    I will check.<tool_call>
+    {"name": "get_weather", "arguments": {"city": "Paris"}}
+    </tool_call> One moment.
+
+The tags are text; all text outside them is content. A call is sent whole when its closing tag comes. If any block is no
+call, or a closing tag stands alone, nothing is called and the text is the answer; what a stream has sent by then it
+cannot take back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from parsers.engine.assembly import dump_json
+from parsers.engine.context import RequestContext
+from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Event, Malformed, Segment
+from parsers.engine.lexer import Lexer
+from parsers.engine.scanner import hold_stop, text_of
+from parsers.engine.stage import Outcome, ToolFormat, ToolStage
+from parsers.engine.vocabulary import Vocabulary
+
+OPENING, CLOSING = "<tool_call>", "</tool_call>"
+
+
+@dataclass(slots=True)
+class BlockState:
+    """Where the stage stands.
+
+    Phases: `content` outside tags, `block` inside; `text`: a block was no call, everything is content. `held` may begin
+    a tag; `tail` is the end of the content as far as it may begin a closing tag; `stop` a special token that ended the
+    last chunk; `block` the open block, its tag included; `index` the next call.
+    """
+
+    phase: Literal["content", "block", "text"] = "content"
+    held: str = ""
+    tail: str = ""
+    stop: str = ""
+    block: list[str] = field(default_factory=list)
+    index: int = 0
+    spoken: bool = False
+    whole: bool = False
+
+
+class Granite4Calls(ToolStage):
+    """Calls in blocks, each sent whole (json 6)."""
+
+    State: ClassVar[type] = BlockState
+
+    def __init__(self, stops: Collection[int]) -> None:
+        super().__init__()
+        self._stops = stops
+        self._openings = Lexer([OPENING])
+        self._closings = Lexer([CLOSING])
+        self._events: list[Event] = []
+        self._calls_from: int | None = None
+        self._sent_before = False
+        self._raw: list[str] = []
+        self._stopped = False
+        self._fresh = False
+
+    def feed(self, segments: Sequence[Segment]) -> list[Event]:
+        state = self.state
+        self._events, self._calls_from, self._raw = [], None, []
+        self._sent_before, self._fresh = state.index > 0, False
+        self._stopped = bool(segments)
+        if state.phase != "content":
+            segments, state.stop = hold_stop(segments, state.stop, self._stops)
+        self._run(text_of(segments))
+        return self._events
+
+    def finish(self) -> list[Event]:
+        state = self.state
+        self._events, self._calls_from = [], None
+        self._sent_before = state.index > 0
+        if self._stopped:
+            self._run(state.stop)
+        if state.phase == "block" and self._sent_before:
+            self._events.append(Malformed())
+        elif state.phase == "block":
+            self._give_back()
+        self._content(state.held)
+        state.held = state.stop = ""
+        return self._events
+
+    def _run(self, text: str) -> None:
+        state = self.state
+        text, state.held = state.held + text, ""
+        position = 0
+        while position < len(text):
+            match state.phase:
+                case "content":
+                    position = self._outside(text, position)
+                case "block":
+                    position = self._inside(text, position)
+                case "text":
+                    self._content(text[position:])
+                    return
+
+    def _outside(self, text: str, position: int) -> int:
+        state = self.state
+        end, tag = self._openings.next(text, position)
+        between = text[position:end]
+        if tag and state.whole and not state.spoken and not between.strip():
+            self._raw.append(between)
+        else:
+            self._content(between)
+        if self._closes_nothing(between) and not self._sent_before:
+            self._give_back()
+            return end
+        if not tag:
+            state.held = text[end:]
+            return len(text)
+        if self._calls_from is None:
+            self._calls_from = len(self._events)
+        state.phase, state.tail = "block", ""
+        state.block.append(tag)
+        self._fresh = not state.whole
+        return end + len(tag)
+
+    def _closes_nothing(self, text: str) -> bool:
+        """Whether a closing tag without an opening one ends in `text`."""
+        seen = self.state.tail + text
+        self.state.tail = seen[self._closings.next(seen, 0)[0] :] if CLOSING not in seen else ""
+        return CLOSING in seen
+
+    def _inside(self, text: str, position: int) -> int:
+        state = self.state
+        end, tag = self._closings.next(text, position)
+        state.block.append(text[position:end])
+        if not tag:
+            state.held = text[end:]
+            return len(text)
+        call = _read("".join(state.block).removeprefix(OPENING))
+        state.block.append(tag)
+        if call is None and not self._sent_before:
+            self._give_back()
+        else:
+            self._close(call)
+        return end + len(tag)
+
+    def _close(self, call: tuple[str, str] | None) -> None:
+        """The block is a call, or is dropped because calls were sent before."""
+        state = self.state
+        if call is None:
+            self._events.append(Malformed())
+        else:
+            name, arguments = call
+            self._events += [CallStart(state.index, name), CallArguments(state.index, arguments), CallEnd(state.index)]
+            state.index += 1
+        self._raw += state.block
+        state.phase, state.block, state.whole = "content", [], self._fresh
+        self._fresh = False
+
+    def _give_back(self) -> None:
+        """Nothing is called: the calls of this chunk and the open block are content, and so is the rest."""
+        state = self.state
+        self._events = self._events[: self._calls_from] if self._calls_from is not None else self._events
+        self._content("".join([*self._raw, *state.block]))
+        state.phase, state.block, state.index, self._raw = "text", [], 0, []
+
+    def _content(self, text: str) -> None:
+        if text:
+            self.state.spoken = self.state.spoken or not text.isspace()
+            self._events.append(Content(text))
+            if self._calls_from is not None:
+                self._raw.append(text)
+
+
+def _read(body: str) -> tuple[str, str] | None:
+    """(name, arguments) of a block. Arguments given as a string are used as they are."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str) or value.get("arguments") is None:
+        return None
+    arguments = value["arguments"]
+    return value["name"], arguments if isinstance(arguments, str) else dump_json(arguments)
+
+
+class Granite4Tools(ToolFormat):
+    """`granite4` (json 6)."""
+
+    names = ("granite4",)
+    guided_choice = True
+    merges_entries = True
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__(vocabulary)
+        tags = (OPENING, CLOSING)
+        self.marks = {token: text for token, text in vocabulary.special_tokens.items() if text not in tags}
+
+    def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
+        return Granite4Calls(self.marks.keys())
+
+    def settle(self, outcome: Outcome) -> None:
+        """All or nothing."""
+        if outcome.malformed:
+            outcome.calls = []
+        outcome.called = bool(outcome.calls)
