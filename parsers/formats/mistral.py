@@ -52,7 +52,10 @@ def grammar(tags: tuple[str, str] | None) -> Grammar:
 
 
 def has_names(vocabulary: Vocabulary) -> bool:
-    """Whether calls are written name by name: the version of Mistral's own tokenizers says so, or the token `[ARGS]`."""
+    """Whether calls are written name by name.
+
+    The version of Mistral's own tokenizers says so, or the token `[ARGS]`.
+    """
     version = vocabulary.extra("mistral_version")
     if isinstance(version, str) and version[1:].isdecimal():
         return int(version[1:]) >= FIRST_VERSION_WITH_NAMES

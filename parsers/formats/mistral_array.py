@@ -21,8 +21,8 @@ MARKER = "[TOOL_CALLS]"
 class ArrayState:
     """`place`: "content" before the marker, "start" behind it, "element", "between", "done", or "text" (no array).
 
-    `held` may begin the marker; `skipped` is text that is content after all if no array follows; `before` counts nothing
-    but whether content came before; `bare`: a single object stands for the array.
+    `held` may begin the marker; `skipped` is text that is content after all if no array follows; `before` counts
+    nothing but whether content came before; `bare`: a single object stands for the array.
     """
 
     place: str = "content"
@@ -31,6 +31,7 @@ class ArrayState:
     bare: bool = False
     index: int = 0
     announced: bool = False
+    filled: bool = False
     null: str = ""
     call: CallObjectState | None = None
 
@@ -102,16 +103,15 @@ class ArrayCalls(ToolStage):
         character = text[position]
         if character == "{":
             state.bare = state.bare or (state.place == "start" and "[" not in "".join(state.skipped))
-            state.place, state.call, state.announced, state.null = "element", CallObjectState(), False, ""
+            state.place, state.call, state.null = "element", CallObjectState(), ""
+            state.announced = state.filled = False
             return position
+        opens = character == "[" and state.place == "start" and "[" not in state.skipped
+        separates = character == "," and state.place == "between"
         state.skipped.append(character)
         if character == "]" and state.place == "between":
             state.place = "done"
-        elif character == "[" and state.place == "start" and "[" not in state.skipped[:-1]:
-            pass
-        elif character == "," and state.place == "between":
-            pass
-        elif not character.isspace():
+        elif not (opens or separates or character.isspace()):
             self._no_array(events)
         return position + 1
 
@@ -146,13 +146,13 @@ class ArrayCalls(ToolStage):
             return
         call = CallObject(state.call)
         text = state.null + call.take()
-        state.null = text if not state.announced and "null".startswith(text) and not call.done else ""
+        state.null = text if not state.filled and "null".startswith(text) else ""
         text = "" if state.null else text
         if not state.announced:
             state.announced = True
             events.append(CallStart(state.index, state.call.name))
         if text:
-            state.skipped = []
+            state.skipped, state.filled = [], True
             events.append(CallArguments(state.index, text))
 
     def _end(self, events: list[Event]) -> None:
@@ -162,7 +162,7 @@ class ArrayCalls(ToolStage):
             return
         call = CallObject(state.call)
         if state.announced:
-            if not state.call.has_arguments or state.null == "null":
+            if not state.filled:
                 events.append(CallArguments(state.index, "{}"))
             events.append(CallEnd(state.index, malformed=not call.done))
             state.index += 1
@@ -174,7 +174,7 @@ def settle_array(outcome: Outcome) -> None:
     before, marker, body = outcome.raw.partition(MARKER)
     if not outcome.malformed and outcome.calls:
         outcome.called = True
-        outcome.content = before or None
+        outcome.content = (before or None) if marker else None
         return
     outcome.calls = []
     if marker:
