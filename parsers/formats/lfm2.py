@@ -118,7 +118,8 @@ class Lfm2Stage(ToolStage):
         index = state.calls.calls.index if state.calls is not None else -1
         if state.echo:
             self._content.append(state.echo)
-        state.mode, state.began, state.echo, state.repair = "list", False, "", RepairState()
+        state.mode, state.began, state.trailed, state.echo = "list", False, False, ""
+        state.repair = RepairState()
         state.calls = CallStreamState(calls=CallListState(index=index), raw=[START])
 
     def _list_text(self, text: str) -> None:

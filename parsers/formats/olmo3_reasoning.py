@@ -67,7 +67,7 @@ class Olmo3ReasoningStage(ReasoningStage):
         for position, segment in enumerate(segments):
             if self._tag_ends(segment):
                 return self._end(text_of(segments[: position + 1]), segments[position + 1 :])
-        chunk, waiting = text_of(segments), bool(state.held)
+        chunk, waiting = text_of(segments), any(state.held)
         state.held.append(chunk)
         seen = state.tail + chunk
         state.tail = seen[-len(END) :]
