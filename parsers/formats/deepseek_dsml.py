@@ -65,6 +65,7 @@ def _grammar(*blocks: str, gap: str = "", thinks: bool = True) -> Grammar:
                 State.ARGS: {
                     "end_invoke": Transition(State.BETWEEN, (_END,)),
                     "close": Transition(State.BETWEEN, (_END,)),
+                    "invoke": Transition(State.NAME, (_END, _START)),
                     "parameter": Transition(State.ARGS, (_ARG,)),
                     "end_parameter": Transition(State.ARGS, (_ARG,)),
                 },

@@ -59,6 +59,9 @@ ANSWERS = [
     pytest.param(f"A<{D}tool_calls>\n</{D}tool_calls> B", "A B", (), id="empty block"),
     pytest.param(f"<{D}toolcalls>\n{CALL}</{D}tool_calls>", None, (PARIS,), id="misspelled block"),
     pytest.param(block(CALL).replace(f"</{D}invoke>\n", ""), None, (PARIS,), id="call not closed"),
+    pytest.param(
+        block(CALL.replace(f"</{D}invoke>\n", ""), CALL), None, (PARIS, PARIS), id="the next call ends a call"
+    ),
     pytest.param(arguments(), None, (("get_weather", "{}"),), id="no arguments"),
     pytest.param(
         arguments(parameter("title", 'a > "b"\n</b> é'), name="event"),
