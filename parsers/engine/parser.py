@@ -109,6 +109,10 @@ class OutputParser:
         return tools.open(self._context, with_reasoning=self._plan.reasoning is not None)
 
     @property
+    def _keeps_empty(self) -> bool:
+        return self._plan.reasoning is not None and self._plan.reasoning.keeps_empty
+
+    @property
     def _engine_based(self) -> bool:
         configured = (self._plan.reasoning, self._plan.tools)
         return all(format_.engine_based for format_ in configured if format_ is not None)
@@ -127,6 +131,8 @@ class OutputParser:
             content = outcome.content
         else:
             content = self._settled_content(outcome)
+        if not outcome.raw and not outcome.calls and reasoning is None and self._keeps_empty:
+            content = ""
         if outcome.swapped:
             reasoning, content = content, reasoning
         return self._message(reasoning, content, outcome.calls)

@@ -152,7 +152,9 @@ class Format:
 
 
 class ReasoningFormat(Format):
-    """A reasoning parser."""
+    """A reasoning parser. `keeps_empty`: an output without text is an empty answer, not an absent one."""
+
+    keeps_empty: ClassVar[bool] = False
 
     def open(self, context: RequestContext, prompt_token_ids: Sequence[int] | None) -> ReasoningStage | None:
         """A stage for one stream; None where this request has no reasoning to separate.

@@ -239,6 +239,7 @@ class GraniteReasoning(ReasoningFormat):
     """`granite` (xml 21)."""
 
     names = ("granite",)
+    keeps_empty = True
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary)

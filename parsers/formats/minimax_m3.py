@@ -173,6 +173,7 @@ class MinimaxM3Reasoning(ReasoningFormat):
     """`minimax_m3` (xml 18). The template kwarg `thinking_mode` says whether the prompt opened the thoughts."""
 
     names = ("minimax_m3",)
+    keeps_empty = True
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary)
