@@ -15,33 +15,31 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from parsers.engine.assembly import collect, unique_keys
-from parsers.engine.call_object import CallObject, CallObjectState
+from parsers.engine.call_object import CallObject
 from parsers.engine.context import RequestContext
-from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Event, Malformed, Segment, Text, Token
-from parsers.engine.json_stream import SPACE, common_length
+from parsers.engine.events import CallEnd, Content, Event, Malformed, Segment, Text, Token
+from parsers.engine.json_stream import SPACE
 from parsers.engine.scanner import hold_stop
 from parsers.engine.stage import Outcome, ToolFormat, ToolStage
 from parsers.engine.vocabulary import Vocabulary
+from parsers.formats.stepping import SteppedCalls, StepState
 
 TAGS = ("<|python_tag|>", "<|python_start|>")
 
 Phase = Literal["prose", "tagged", "object", "behind", "text", "silent"]
 
-_ARGUMENT_KEYS = ("arguments", "parameters")
-_FIRST_KEYS = frozenset(("name", "type", "id", "function", *_ARGUMENT_KEYS))
-_FALSY = frozenset(("null", "false", "0", "0.0", "-0", "-0.0", '""', "[]", "{}"))
+_FIRST_KEYS = frozenset(("name", "type", "id", "function", "arguments", "parameters"))
 
 
 @dataclass(slots=True)
-class LlamaState:
+class LlamaState(StepState):
     """Where the stage stands.
 
     Phases: `prose`, in which an object may begin; `tagged`: behind a tag or bracket that must be followed by one;
     `object` inside it, `behind` it; `text`: no object counts any more, everything is content; `silent`: a call that was
     sent turned out malformed. `spoken`: there was prose; `line`: only white space so far on this line of it.
     `raw` is the text of the first object, kept while no call is sent; `stop` a special token that ended the last chunk.
-    Of the current call: `call` its reader, `index`, `named`, `unsent` arguments, `previous` how their dump ended in the
-    chunk before, `after` the beginning of the text behind it.
+    `after` is the beginning of the text behind the current call.
     """
 
     phase: Phase = "prose"
@@ -50,27 +48,20 @@ class LlamaState:
     silent_text: bool = False
     raw: list[str] = field(default_factory=list)
     stop: str = ""
-    index: int = -1
-    call: CallObjectState | None = None
-    named: bool = False
-    unsent: str = ""
-    begun: bool = False
-    previous: str = ""
     after: str = ""
 
 
-class LlamaCalls(ToolStage):
+class LlamaCalls(SteppedCalls):
     """One step a chunk (json 2)."""
 
     State: ClassVar[type] = LlamaState
+    keys = ("arguments", "parameters")
 
     def __init__(self, tags: Collection[int], stops: Collection[int]) -> None:
         super().__init__()
         self._tags = tags
         self._stops = stops
-        self._events: list[Event] = []
         self._fresh = False
-        self._stepped = False
         self._stopped = False
 
     # --- one chunk --------------------------------------------------------------------------------------------------
@@ -86,7 +77,7 @@ class LlamaCalls(ToolStage):
         if speaking and not self._events and state.phase in ("prose", "text"):
             self._events.append(Content(""))
         if state.call is not None and not self._fresh:
-            self._send_step()
+            self._send_step("", reads_on=self._reads_on(state.after))
         return self._events
 
     def _run(self, segments: Sequence[Segment]) -> None:
@@ -156,13 +147,13 @@ class LlamaCalls(ToolStage):
         state = self.state
         if state.call is not None:
             self._send_rest(empty=len(state.after) >= 2 and not state.after[2:].strip())
-        state.phase, state.call = "object", CallObjectState()
-        state.named, state.unsent, state.begun, state.previous, state.after = False, "", False, "", ""
+        self._begin_call()
+        state.phase, state.after = "object", ""
         self._fresh = True
 
     def _object(self, text: str, position: int) -> int:
         state = self.state
-        call = CallObject(state.call, keys=_ARGUMENT_KEYS)
+        call = self._call()
         end = call.feed(text, position)
         self._remember(text[position:end])
         if call.complete:
@@ -205,64 +196,18 @@ class LlamaCalls(ToolStage):
         raw, state.raw = state.raw, []
         self._content("".join(raw))
 
-    # --- what a chunk sends -----------------------------------------------------------------------------------------
-
-    def _send_step(self) -> None:
-        """The step that is due after a chunk in which no object began (json 2, streaming b and c)."""
-        state = self.state
-        call = CallObject(state.call, keys=_ARGUMENT_KEYS)
-        if not state.named:
-            if state.call.name:
-                self._send_name()
-                state.unsent += call.take()
-                state.previous = call.closed(state.unsent, strings=False) or ""
-            return
-        state.unsent += call.take()
-        if state.phase == "behind":
-            self._send_rest(empty=self._reads_on(state.after))
-            return
-        now = call.closed(state.unsent) or ""
-        before, state.previous = state.previous, now
-        if now == before or self._is_falsy(now) or self._is_falsy(before):
-            return
-        self._send(min(common_length(before, now), common_length(now, state.unsent)))
-
-    def _is_falsy(self, dump: str) -> bool:
-        return not self.state.begun and (not dump or dump in _FALSY)
+    def _send_name(self, name: str) -> None:
+        super()._send_name(name)
+        self.state.raw = []
 
     @staticmethod
     def _reads_on(after: str) -> bool:
         """Whether vLLM can still read the text with this behind a call, and so sends an empty entry."""
         return not after.strip() or (len(after) <= 2 and not set("}]") & set(after))
 
-    def _send(self, length: int) -> None:
-        state = self.state
-        self._events.append(CallArguments(state.index, state.unsent[:length]))
-        state.unsent, state.previous = state.unsent[length:], state.previous[length:]
-        state.begun = state.begun or length > 0
-        self._stepped = True
-
-    def _send_name(self) -> None:
-        state = self.state
-        state.index += 1
-        state.named, state.raw = True, []
-        self._events.append(CallStart(state.index, state.call.name))
-        self._stepped = True
-
-    def _send_rest(self, *, empty: bool) -> None:
-        """What is left of a complete call; `empty`: an entry even if nothing is."""
-        state = self.state
-        if not state.named:
-            self._send_name()
-        state.unsent += CallObject(state.call, keys=_ARGUMENT_KEYS).take()
-        if state.unsent or (empty and state.begun):
-            falsy = self._is_falsy(state.unsent)
-            self._send(len(state.unsent))
-            state.begun = not falsy
-
     def finish(self) -> list[Event]:
         state = self.state
-        stepped, self._events = self._stepped, []
+        self._events = []
         if self._stopped:
             self._run([Text(state.stop)])
         if state.phase == "behind" and state.call is not None:
@@ -271,18 +216,10 @@ class LlamaCalls(ToolStage):
         elif state.phase in ("tagged", "object") and state.index < 0:
             self._give_back()
         elif state.phase == "object" and state.named:
-            self._send_cut(stepped)
+            self._send_cut()
         elif state.phase == "object":
             self._events.append(Malformed())
         return self._events
-
-    def _send_cut(self, stepped: bool) -> None:
-        """The output ends inside the arguments. They are not closed: nobody shall take them for whole."""
-        state = self.state
-        now = CallObject(state.call, keys=_ARGUMENT_KEYS).closed(state.unsent) or ""
-        if stepped and (length := common_length(now, state.unsent)):
-            self._send(length)
-        self._events.append(CallEnd(state.index, malformed=True))
 
     def _remember(self, text: str) -> None:
         if self.state.index < 0:

@@ -1,0 +1,118 @@
+"""Call arguments sent one step a chunk, as vLLM sends what it reads anew from the text so far with every chunk.
+
+The name goes out in a chunk of its own, the arguments as far as the chunk before had them as well; what is left of a
+complete call goes out at the latest with the end of the output. Nothing here reads again: how the arguments would be
+dumped if the text ended now is known from their unsent end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from parsers.engine.call_object import CallObject, CallObjectState
+from parsers.engine.events import CallArguments, CallEnd, CallStart, Event
+from parsers.engine.json_stream import common_length
+from parsers.engine.stage import ToolStage
+
+FALSY = frozenset(("", "null", "false", "0", "0.0", "-0", "-0.0", '""', "[]", "{}"))
+
+
+@dataclass(slots=True)
+class StepState:
+    """What is known of the current call.
+
+    `call` is its reader, `index` its number once it is named; `unsent` its arguments that wait, `begun` that some are
+    out, `previous` how their dump would have ended in the chunk before, "" for arguments that count as none.
+    """
+
+    index: int = -1
+    call: CallObjectState | None = None
+    named: bool = False
+    unsent: str = ""
+    begun: bool = False
+    previous: str = ""
+
+
+class SteppedCalls(ToolStage):
+    """Base of the stages that send this way."""
+
+    State: ClassVar[type] = StepState
+    keys: ClassVar[Sequence[str]] = ("arguments",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._events: list[Event] = []
+        self._stepped = False
+
+    def _call(self) -> CallObject:
+        return CallObject(self.state.call, keys=self.keys)
+
+    def _begin_call(self) -> None:
+        state = self.state
+        state.call = CallObjectState()
+        state.named, state.unsent, state.begun, state.previous = False, "", False, ""
+
+    def _send_step(self, delta: str, *, reads_on: bool) -> None:
+        """The step that is due after a chunk with the text `delta`.
+
+        `reads_on`: vLLM can still read the text behind the complete call, and so sends an empty entry.
+        """
+        state, call = self.state, self._call()
+        if not state.named:
+            if call.state.name:
+                self._send_name(call.state.name)
+                state.unsent += call.take()
+                state.previous = self._truthy(call.closed(state.unsent, strings=False))
+            return
+        state.unsent += call.take()
+        if call.done:
+            self._send_rest(empty=reads_on)
+            return
+        now = self._truthy(call.closed(state.unsent))
+        length = self._step_length(now, delta)
+        if length is not None:
+            self._send(min(length, common_length(now, state.unsent)))
+
+    def _step_length(self, now: str, delta: str) -> int | None:
+        """How much of `now` an open call sends; None for no entry. Has to set `state.previous`."""
+        state = self.state
+        before, state.previous = state.previous, now
+        return common_length(before, now) if now and before and now != before else None
+
+    def _truthy(self, dump: str | None) -> str:
+        return "" if dump is None or (not self.state.begun and dump in FALSY) else dump
+
+    def _send(self, length: int) -> None:
+        state = self.state
+        self._events.append(CallArguments(state.index, state.unsent[:length]))
+        state.unsent, state.previous = state.unsent[length:], state.previous[length:]
+        state.begun = state.begun or length > 0
+        self._stepped = True
+
+    def _send_name(self, name: str) -> None:
+        state = self.state
+        state.index += 1
+        state.named = True
+        self._events.append(CallStart(state.index, name))
+        self._stepped = True
+
+    def _send_rest(self, *, empty: bool) -> None:
+        """What is left of a complete call; `empty`: an entry even if nothing is."""
+        state, call = self.state, self._call()
+        if not state.named:
+            self._send_name(call.state.name or "")
+        state.unsent += call.take()
+        if state.unsent or (empty and state.begun):
+            truthy = state.begun or state.unsent not in FALSY
+            self._send(len(state.unsent))
+            state.begun = truthy
+
+    def _send_cut(self) -> None:
+        """The output ends inside the arguments. They are not closed: nobody shall take them for whole."""
+        state = self.state
+        now = self._call().closed(state.unsent) or ""
+        if self._stepped and (length := common_length(now, state.unsent)):
+            self._send(length)
+        self._events.append(CallEnd(state.index, malformed=True))
