@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from .events import (
     CallArguments,
@@ -168,6 +170,19 @@ def dump_json(value: object) -> str:
     Half a surrogate pair keeps its escape: no answer could carry the character.
     """
     return _SURROGATE.sub(lambda half: f"\\u{ord(half.group()):04x}", json.dumps(value, ensure_ascii=False))
+
+
+def load_json(text: str) -> Any:
+    """The value of JSON text. A number that JSON cannot say (NaN, infinities) stays the text it is.
+
+    Raises ValueError.
+    """
+    return json.loads(text, parse_constant=str, parse_float=_float)
+
+
+def _float(text: str) -> float | str:
+    value = float(text)
+    return value if math.isfinite(value) else text
 
 
 def unique_keys(arguments: str) -> str:

@@ -11,6 +11,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from .assembly import load_json
+
 _ALIASES = {
     **dict.fromkeys(("str", "text", "varchar", "char", "enum"), "string"),
     **dict.fromkeys(("bool", "binary"), "boolean"),
@@ -82,10 +84,9 @@ def _number(text: str, *, float_too: bool) -> Any:
 
 def _json(text: str) -> Any:
     try:
-        value = json.loads(text)
+        return load_json(text)
     except (ValueError, RecursionError):
         return _NONE
-    return _sayable(value)
 
 
 def _python(text: str) -> Any:

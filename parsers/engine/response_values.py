@@ -10,7 +10,7 @@ from typing import Any
 
 import regex
 
-from .assembly import dump_json
+from .assembly import dump_json, load_json
 
 Parser = Callable[[str], Any]
 
@@ -100,7 +100,7 @@ def _json(
                 position = match.end()
             source += _plain(text[position:], quote=unquoted_keys)
         try:
-            return _finite(json.loads(source))
+            return load_json(source)
         except ValueError:
             if allow_non_json:
                 return text
@@ -111,12 +111,6 @@ def _json(
 
 def _plain(text: str, *, quote: bool) -> str:
     return _BARE_KEY.sub(r'"\1"', text) if quote else text
-
-
-def _finite(value: Any) -> Any:
-    """`value` if it can be written as JSON, which knows no infinities. Raises ValueError."""
-    json.dumps(value, allow_nan=False)
-    return value
 
 
 def _xml_inline(*, tag_pattern: str, value_parser: Any = "text", merge_duplicates: bool = False) -> Parser:
@@ -152,7 +146,7 @@ def _kv_lines(*, line_sep: str = "\n", kv_sep: str = ":") -> Parser:
 _PARSERS: Mapping[str, Callable[..., Parser]] = {
     "text": _text,
     "int": lambda: lambda text: int(text.strip()),
-    "float": lambda: lambda text: _finite(float(text.strip())),
+    "float": lambda: lambda text: _number(text.strip()),
     "bool": _boolean,
     "json": _json,
     "xml-inline": _xml_inline,
@@ -253,7 +247,7 @@ def _nothing(text: str) -> None:
 
 def _of(kind: type) -> Callable[[str], Any]:
     def read(text: str) -> Any:
-        value = _finite(json.loads(text))
+        value = load_json(text)
         if not isinstance(value, kind):
             raise ValueError(text)
         return value

@@ -178,10 +178,10 @@ class TaggedCalls(ToolStage):
             self._value(text)
         elif state.place in ("name", "key"):
             state.parts.append(text)
-        elif state.place == "gap" or not text.isspace():
-            self._mistake(events)
         elif state.place == "block":
             state.blank = True
+        elif state.place == "gap" or not text.isspace():
+            self._mistake(events)
 
     def _remember(self, text: str) -> None:
         """Text of a block in which no call was found yet may have to be given back."""

@@ -99,7 +99,6 @@ class MessageReader(Stage):
         header, state.header = "".join(state.header), []
         if header and marker in (END, STOP):
             self._content(header, out)
-        state.blank = ""
         state.ended = state.ended or marker in (CALL, *TEXTS) or (marker == STOP and state.place == "reasoning")
         state.place = {MODEL: "header", THINKING: "reasoning", CALL: "call"}.get(marker, "content")
         if marker == CALL:
@@ -225,7 +224,10 @@ class PayloadState:
 
 
 class Payload:
-    """Reads one call's object as it arrives; only its own members count, not those of its arguments."""
+    """Reads one call's object as it arrives; only its own members count, not those of its arguments.
+
+    An object in a list is read as well, the first one.
+    """
 
     def __init__(self, state: PayloadState, context: RequestContext) -> None:
         self.state = state
@@ -260,8 +262,10 @@ class Payload:
         if state.quoted:
             return self._string(text, position, ready)
         if state.place == "open":
-            state.place = "key" if character == "{" else "open" if character.isspace() else "bad"
-            state.depth = 1
+            if character == "{":
+                state.place, state.depth = "key", 1
+            elif character != "[" and not character.isspace():
+                state.place = "bad"
             return position + 1
         if state.place == "gap" and not character.isspace():
             self._open_value(character)
@@ -472,5 +476,3 @@ class InklingTools(Markers, ToolFormat):
 
     def settle(self, outcome: Outcome) -> None:
         outcome.called = bool(outcome.calls)
-        if outcome.called and outcome.content is not None:
-            outcome.content = outcome.content.strip()

@@ -13,13 +13,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from parsers.engine.assembly import dump_json
+from parsers.engine.assembly import dump_json, load_json
 from parsers.engine.context import RequestContext
 from parsers.engine.events import (
     CallArguments,
@@ -218,8 +217,8 @@ class FrameReader(Stage):
             self._flush_tail(out)
             self._end("", out)
             state.channel = ""
-        elif not state.framed and state.header:
-            self._loose("".join(state.header).removesuffix(EOT).removesuffix(EOM), out)
+        elif not state.framed and (loose := "".join(state.header).removesuffix(EOT).removesuffix(EOM)):
+            self._loose(loose, out)
         state.header = []
 
     def _loose(self, text: str, out: list[Any]) -> None:
@@ -466,11 +465,9 @@ class MuseCalls(FrameReader, ToolStage):
         if self._keeps_text and isinstance(schema, Mapping) and schema.get("type") == "string":
             return text
         try:
-            value = json.loads(text)
-            json.dumps(value, allow_nan=False)
+            return load_json(text)
         except (ValueError, RecursionError):
             return text
-        return value
 
     def _end(self, marker: str, out: list[Any]) -> None:
         """A tool's message without a call is content after all, framing included."""
