@@ -13,9 +13,10 @@ def tokenize(request: TokenizePromptRequest | TokenizeChatRequest) -> dict[str, 
     model = catalog.resolve(request.model or None)
     text = request.prompt if isinstance(request, TokenizePromptRequest) else render_chat(request, model)
     try:
-        tokens = model.tokenizer.encode(text, add_special_tokens=request.add_special_tokens)
+        text.encode()
     except UnicodeEncodeError as error:
         raise BadRequest(str(error)) from error
+    tokens = model.tokenizer.encode(text, add_special_tokens=request.add_special_tokens)
     return {
         "count": len(tokens),
         "max_model_len": model.max_model_len,
