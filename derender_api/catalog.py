@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from django.db import DatabaseError
+
 from derender_api.conf import conf
 from derender_api.exceptions import ModelNotFound
 from derender_api.loaded_model import LoadedModel, TokenizerPool
@@ -105,10 +107,7 @@ class Catalog:
             self._lock.release()
 
     def _refreshed(self) -> Served:
-        served, rows = self._served, enabled_rows()
-        if rows is None and not self._table_lost:
-            logger.warning("The table of served models cannot be read; `manage.py migrate` creates it.")
-        self._table_lost = rows is None
+        served, rows = self._served, self._rows()
         self._next_check = time.monotonic() + conf.models_refresh_seconds
         if served is not None and (rows is None or rows == served.rows):
             return served
@@ -117,6 +116,18 @@ class Catalog:
         self._served = served = self._make(self._merged(rows or ()), rows=rows or ())
         self._tokenizers.keep_only(model.configuration for model in served.models)
         return served
+
+    def _rows(self) -> Rows | None:
+        """The table as it is now; None while it is out of reach, which is logged once."""
+        try:
+            rows = enabled_rows()
+        except DatabaseError as exc:
+            if not self._table_lost:
+                logger.warning("Cannot read the table of served models (`manage.py migrate` creates it): %s", exc)
+            self._table_lost = True
+            return None
+        self._table_lost = False
+        return rows
 
     def _merged(self, rows: Rows) -> list[ModelConfiguration]:
         merged = list(self._fixed or ())

@@ -87,6 +87,9 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
         "transaction_mode": "IMMEDIATE",
         "timeout": 5,
     }
+elif DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
+    # The table of served models is read in the course of requests: an unreachable host must not hold them up.
+    DATABASES["default"].setdefault("OPTIONS", {}).setdefault("connect_timeout", 2)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Django's own check of bodies would answer 400; the limit is enforced by BodyLimitMiddleware, which answers 413.

@@ -3,8 +3,6 @@
 import logging
 from typing import Any
 
-from django.db import DatabaseError
-
 from parsers.configuration import KEYS, ModelConfiguration, ModelConfigurationError
 from parsers.models import ServedModel
 
@@ -13,12 +11,9 @@ logger = logging.getLogger(__name__)
 Rows = tuple[tuple[Any, ...], ...]
 
 
-def enabled_rows() -> Rows | None:
-    """Raw values of the enabled rows, in order, to compare with an earlier reading; None if the table is out of reach."""
-    try:
-        return tuple(ServedModel.objects.filter(enabled=True).values_list(*KEYS))
-    except DatabaseError:
-        return None
+def enabled_rows() -> Rows:
+    """Raw values of the enabled rows, in order, to compare with an earlier reading; raises DatabaseError."""
+    return tuple(ServedModel.objects.filter(enabled=True).values_list(*KEYS))
 
 
 def configurations(rows: Rows) -> list[ModelConfiguration]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from django.db import OperationalError
+
 from derender_api import tokenization
 from derender_api.catalog import Catalog, validate_loadable
 from derender_api.exceptions import ModelNotFound
@@ -124,7 +126,10 @@ class TestChanges:
         ServedModel.objects.create(name="a", model=FOLDER)
         assert served_names(catalog) == ["a"]
 
-        monkeypatch.setattr("derender_api.catalog.enabled_rows", lambda: None)
+        def fail() -> None:
+            raise OperationalError("connection refused")
+
+        monkeypatch.setattr("derender_api.catalog.enabled_rows", fail)
 
         assert served_names(catalog) == ["a"]
 
