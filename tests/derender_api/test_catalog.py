@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from django.db import OperationalError
 
 from derender_api import tokenization
