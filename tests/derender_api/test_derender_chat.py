@@ -5,9 +5,20 @@ import json
 import pytest
 from django.test import Client
 
-from tests.derender_api.support import CHAT, END, HELLO, MESSAGES, TOOLS, WORLD, encode, error, oneshot, parsed_model
+from tests.derender_api.support import (
+    CHAT,
+    END,
+    HELLO,
+    MESSAGES,
+    TOOLS,
+    WORLD,
+    encode,
+    error,
+    oneshot,
+    parsed_model,
+    served,
+)
 from tests.derender_api.support import post as _post
-from tests.derender_api.support import served
 
 REQUEST = {"messages": MESSAGES}
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
