@@ -99,12 +99,12 @@ class DsmlArguments:
     def finish(self, *, cut: bool) -> str:
         state = self.state
         held, state.held = state.held, ""
-        if state.key is not None and cut:
+        if state.key is not None and cut and state.opened:
             if not self._tags.begins_end(held):
                 self._value(held)
             self.kept, self.tail = state.settled, self._closing()
             return self._release()
-        if state.key is not None:
+        if state.key is not None and not cut:
             self._value(held)
             self._close()
         state.ready += self._closing()

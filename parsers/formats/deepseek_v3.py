@@ -31,6 +31,8 @@ CALL_BEGIN, CALL_END = "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>
 SEPARATOR = "<｜tool▁sep｜>"
 MARKERS = (BLOCK_BEGIN, BLOCK_END, CALL_BEGIN, CALL_END, SEPARATOR)
 
+_NAME = re.compile(r"\s*[\w.\-/:]+\s*")
+_NAME_LINE = re.compile(r"[\r\n]*([^\r\n`]+)(?:\r?\n|(?=```))")
 _FENCE = "```"
 _FENCE_LINE = re.compile(r"\s*```[A-Za-z]*[ \t]*(?:\n|(?=[^\sA-Za-z]))")
 _FENCE_END = re.compile(r"\n?```\s*\Z")
@@ -136,7 +138,7 @@ class DeepSeekCallStage(ToolStage):
             self._text(SEPARATOR, events)
         elif self._dialect.fenced or state.head == "function":
             state.place = "name"
-        elif "\n" in state.head.strip("\n"):
+        elif state.head and not _is_name(state.head):
             state.place = "junk"
             state.head += SEPARATOR
         else:
@@ -202,14 +204,17 @@ class DeepSeekCallStage(ToolStage):
         """Behind the separator: the arguments of the plain form, or the name line of the fenced one."""
         state = self.state
         text = state.held.lstrip()
-        if text.startswith("{") and state.head.strip():
+        if text.startswith("{") and _is_name(state.head):
             self._announce(state.head.strip(), events)
             state.place, state.held = "arguments", text
             return
-        name, newline, rest = state.held.lstrip("\r\n").partition("\n")
-        if newline and name.strip():
-            self._announce(name, events)
-            state.place, state.held = "fence", rest
+        found = _NAME_LINE.match(state.held)
+        if found and _is_name(found.group(1)):
+            self._announce(found.group(1), events)
+            state.place, state.held = "fence", state.held[found.end() :]
+        elif found and found.group(1).strip():
+            state.place, state.head = "junk", state.head + SEPARATOR + state.held
+            state.held = ""
 
     def _fence(self) -> None:
         state = self.state
@@ -233,6 +238,10 @@ class DeepSeekCallStage(ToolStage):
         if text:
             state.wrote = True
             events.append(CallArguments(state.index, text))
+
+
+def _is_name(text: str) -> bool:
+    return "\n" not in text.strip("\n") and _NAME.fullmatch(text) is not None
 
 
 def _before_fence(text: str) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 from parsers.engine.coercion import coerce_arguments
 from parsers.engine.context import RequestContext
 from parsers.engine.events import CallArguments, CallStart, Event, Segment, Text, Token
-from parsers.engine.grammar import Action, ArgumentWriter, Grammar, State, Transition, table
+from parsers.engine.grammar import CALL_STATES, Action, ArgumentWriter, Grammar, State, Transition, table
 from parsers.engine.machine import MachineReasoningStage, MachineToolStage, MarkerMachine, ThoughtState
 from parsers.engine.raw_arguments import RawArguments
 from parsers.engine.scanner import text_of
@@ -111,10 +111,23 @@ class KimiCallStage(MachineToolStage):
             self._writer = GRAMMAR.writer(self._context.parameters.get(header.name) if header else None)
         return self._writer
 
+    def _start_call(self, marker: str) -> None:
+        """The section's text is kept until the header turns out to be one."""
+        opener = self.state.opener or marker
+        super()._start_call(marker)
+        self.state.opener = "" if self._silent else opener
+
     def _accepts_name(self, events: list[Event], *, cut: bool = False) -> bool:
-        if read_header(self.state.name, cut=cut and self.state.state == State.NAME) is not None:
+        """What has no header is text, unless the header was cut."""
+        state = self.state
+        if read_header(state.name, cut=cut and state.state == State.NAME) is not None:
             return True
-        self.state.in_call = False
+        state.in_call = False
+        if cut:
+            state.opener = ""
+        else:
+            state.spilling = state.state in CALL_STATES
+            self._give_back(events)
         return False
 
     def _announce(self, events: list[Event]) -> None:

@@ -60,9 +60,9 @@ class ChannelState:
     """`place`: the open channel; "hidden" thoughts and "unseen" calls are shown to nobody.
 
     `tag` is a tag that is not complete, `tail` the spelled beginning of a token. `opened`: the model opened its
-    thoughts itself; `thought`: they are not blank, `spoke`: some were sent. `answered`: the answer is complete;
-    `visible`: text outside of channels was sent, `blank`: white space before such. `name`, `arguments`, `key`, `type`
-    and `value` belong to the open call.
+    thoughts itself; `thought`: they are not blank, `spoke`: some were sent. `answered`: a response is complete; `done`:
+    text outside of channels is no answer any more; `visible`: such text was sent, `blank`: white space before it.
+    `name`, `arguments`, `key`, `type` and `value` belong to the open call.
     """
 
     place: Place = "outside"
@@ -72,6 +72,7 @@ class ChannelState:
     spoke: bool = False
     thought: bool = False
     answered: bool = False
+    done: bool = False
     visible: bool = False
     blank: str = ""
     index: int = 0
@@ -125,13 +126,18 @@ class ChannelStage(UnifiedStage):
         tail, state.tail = state.tail, ""
         self._emit(tail, events)
         if marker != SEPARATOR:
+            if state.tag is not None and _ATTRIBUTE.search(state.tag):
+                self._complete_tag(events)
             self._drop_tag(events)
             state.tag = marker
         elif state.tag is None:
             self._emit(marker, events)
         else:
-            tag, state.tag = state.tag, None
-            self._tag(tag, events)
+            self._complete_tag(events)
+
+    def _complete_tag(self, events: list[Event]) -> None:
+        tag, self.state.tag = self.state.tag or "", None
+        self._tag(tag, events)
 
     def _drop_tag(self, events: list[Event]) -> None:
         tag, self.state.tag = self.state.tag, None
@@ -157,14 +163,14 @@ class ChannelStage(UnifiedStage):
     def _names(self, marker: str) -> tuple[str, ...]:
         """The tags to look for.
 
-        Before any thought the answer or a call may begin although the thoughts were not closed. Without a tool parser
-        calls are text, unless the answer is complete.
+        The answer may begin although the prompt's thoughts were not closed, before any thought a call may, too. Without
+        a tool parser calls are text, unless the answer is complete.
         """
         state = self.state
         names = _TAGS[state.place][marker]
-        if state.place == "think" and marker == OPEN and not state.opened and not state.thought:
-            names += ("response", "tools")
-        if not self._knows_tools and not state.answered and state.place != "response":
+        if state.place == "think" and marker == OPEN and not state.opened:
+            names += ("response",) if state.thought else ("response", "tools")
+        if not self._knows_tools and not state.done and state.place != "response":
             names = tuple(name for name in names if name != "tools")
         return names
 
@@ -211,7 +217,7 @@ class ChannelStage(UnifiedStage):
     def _open_thoughts(self, events: list[Event]) -> None:
         """White space before the opening tag is no thought."""
         state = self.state
-        if state.place != "think" and (state.answered or not self._thinks):
+        if state.place != "think" and (state.done or not self._thinks):
             state.place = "hidden"
             return
         state.place, state.opened, state.blank = "think", True, ""
@@ -220,11 +226,7 @@ class ChannelStage(UnifiedStage):
 
     def _open_tools(self) -> None:
         state = self.state
-        state.blank = ""
-        if self._calls:
-            state.place = "tools"
-        else:
-            state.place, state.answered = "unseen", True
+        state.place, state.blank, state.done = ("tools" if self._calls else "unseen"), "", True
 
     def _close(self, name: str, events: list[Event]) -> None:
         state = self.state
@@ -237,7 +239,8 @@ class ChannelStage(UnifiedStage):
             if state.place == "call":
                 self._end_call(events)
             state.place = "outside"
-            state.answered = state.answered or name in ("response", "message")
+            state.answered = state.answered or name == "response"
+            state.done = state.done or name in ("response", "message")
 
     def _end_argument(self) -> None:
         """Arguments marked as text, or not marked, are text; others are JSON where they can be read."""
@@ -279,7 +282,7 @@ class ChannelStage(UnifiedStage):
                 state.value += text
             case "response":
                 events.append(Content(text))
-            case "outside" if not state.answered:
+            case "outside" if not state.done:
                 self._outside(state.blank + text, events)
 
     def _outside(self, text: str, events: list[Event]) -> None:

@@ -184,6 +184,7 @@ def test_a_whole_call_in_one_chunk_is_one_entry():
         (f'<{D}parameter name="city" string="true">Rome</{D}param', '{"city": "Rome', "{}"),
         (parameter("city", "Rome"), '{"city": "Rome"}', '{"city": "Rome"}'),
         (f'<{D}parameter name="city"', "{}", "{}"),
+        (parameter("city", "R") + f'<{D}parameter name="days" string="false">2', '{"city": "R"}', '{"city": "R"}'),
         (
             parameter("days", "2", "false") + f'<{D}parameter name="city" string="true">R',
             '{"days": 2, "city": "R',

@@ -91,6 +91,13 @@ MALFORMED = [
         (TIME, TIME),
         id="the next call ends a call",
     ),
+    pytest.param(
+        "deepseek_v3",
+        block(f"{CALL_BEGIN}function{SEPARATOR}get_time```json\n{TIME[1]}\n```{CALL_END}"),
+        None,
+        (TIME,),
+        id="fence on the line of the name",
+    ),
     pytest.param("deepseek_v31", f"Hm {BLOCK_BEGIN} never mind", "Hm  never mind", (), id="text instead of a call"),
     pytest.param(
         "deepseek_v31",

@@ -71,7 +71,7 @@ ANSWERS = [
         (("get_user", '{"name": "Bob"}'),),
         id="no name out of the arguments",
     ),
-    pytest.param(section(call("{}", "two words")), None, (), id="no header"),
+    pytest.param(section(call("{}", "two words")), section(call("{}", "two words")), (), id="no header"),
     pytest.param(section(f"{CALL}functions.ping{CALL_END}"), None, (("ping", "{}"),), id="only a header"),
     pytest.param(
         section(f"{CALL}functions.get_weather:0{ARGS}{PARIS[1]}", call(PARIS[1])),

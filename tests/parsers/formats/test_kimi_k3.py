@@ -54,6 +54,7 @@ ANSWERS = [
     pytest.param(f"{CLOSE}think{SEP}{channel('response', 'Hi')}", (None, "Hi", ()), id="no thoughts"),
     pytest.param(channel("response", "Hi") + TOOLS, (None, "Hi", (PARIS,)), id="thoughts not closed, none had"),
     pytest.param("never closed", ("never closed", None, ()), id="all reasoning"),
+    pytest.param("T " + channel("response", "Hi"), ("T ", "Hi", ()), id="the answer ends thoughts"),
     pytest.param(f"T {TOOLS}", (f"T {TOOLS}", None, ()), id="calls inside thoughts are thoughts"),
     pytest.param(THOUGHT + "bare" + DONE, ("T", "bare", ()), id="no response channel"),
     pytest.param(THOUGHT + f"bare{CLOSE}response{SEP}{DONE}", ("T", "bare", ()), id="only closed"),
