@@ -67,13 +67,21 @@ class SteppedCalls(ToolStage):
                 state.previous = self._truthy(call.closed(state.unsent, strings=False))
             return
         state.unsent += call.take()
+        now = self._truthy(call.closed(state.unsent))
+        if now and not state.previous and not state.begun and (first := self._first_length(now, delta)) is not None:
+            state.previous = now
+            self._send(min(first, common_length(now, state.unsent)))
+            return
         if call.done:
             self._send_rest(empty=reads_on)
             return
-        now = self._truthy(call.closed(state.unsent))
         length = self._step_length(now, delta)
         if length is not None:
             self._send(min(length, common_length(now, state.unsent)))
+
+    def _first_length(self, now: str, delta: str) -> int | None:
+        """How much of the first arguments goes out at once; None for the ordinary rules."""
+        return None
 
     def _step_length(self, now: str, delta: str) -> int | None:
         """How much of `now` an open call sends; None for no entry. Has to set `state.previous`."""

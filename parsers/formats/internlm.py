@@ -1,0 +1,236 @@
+"""Tool calls of InternLM 2: one JSON object between special tokens, with `parameters` or `arguments`.
+
+    I will check.<|action_start|><|plugin|>
+    {"name": "get_weather", "parameters": {"city": "Paris"}}<|action_end|>
+
+Text before the call is content, text behind it is dropped. What is no call is content, where vLLM answers with an
+error; so is code for `<|interpreter|>`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from parsers.engine.assembly import unique_keys
+from parsers.engine.context import RequestContext
+from parsers.engine.events import CallEnd, Content, Event, Malformed, Segment, Text, Token
+from parsers.engine.json_stream import common_length
+from parsers.engine.lexer import Lexer
+from parsers.engine.scanner import hold_stop, text_of
+from parsers.engine.stage import Outcome, ToolFormat, ToolStage
+from parsers.engine.vocabulary import Vocabulary
+from parsers.formats.stepping import SteppedCalls, StepState
+
+START, PLUGIN, END = "<|action_start|>", "<|plugin|>", "<|action_end|>"
+_MARKERS = (START, PLUGIN, END)
+
+SEARCHED = 4096
+"""Arguments of which nothing is out are searched for the chunk's text up to this length, then sent as they are."""
+
+
+@dataclass(slots=True)
+class InternlmState(StepState):
+    """Where the stage stands.
+
+    Phases: `content`; `opened`: the start marker was seen; `body`: both, but no object yet; `object`; `behind` it;
+    `text`: the body was no call, everything is content; `silent`: the same, but a part of it is sent. `pending` is text
+    before a start marker, which goes out with what follows; `raw` what was seen since, kept while no call is sent;
+    `held` may begin a spelled marker; `stop` a special token that ended the last chunk.
+    """
+
+    phase: Literal["content", "opened", "body", "object", "behind", "text", "silent"] = "content"
+    pending: str = ""
+    raw: list[str] = field(default_factory=list)
+    held: str = ""
+    stop: str = ""
+    noisy: bool = False
+    ended: bool = False
+
+
+class InternlmCalls(SteppedCalls):
+    """One step a chunk (json 5)."""
+
+    State: ClassVar[type] = InternlmState
+    keys = ("parameters", "arguments")
+
+    def __init__(self, markers: Collection[int], stops: Collection[int], lexer: Lexer) -> None:
+        super().__init__()
+        self._markers = markers
+        self._stops = stops
+        self._lexer = lexer
+        self._stopped = False
+        self._spoke = False
+
+    def feed(self, segments: Sequence[Segment]) -> list[Event]:
+        state = self.state
+        self._events, self._stepped, self._spoke = [], False, False
+        self._stopped = bool(segments)
+        speaking = state.phase == "content"
+        if state.phase not in ("content", "behind"):
+            segments, state.stop = hold_stop(segments, state.stop, self._stops)
+        self._run(segments)
+        if speaking and state.phase == "content" and not self._events:
+            self._events.append(Content(""))
+        if state.call is not None and not self._spoke:
+            self._send_step(text_of(segments), reads_on=state.ended or not state.noisy)
+        return self._events
+
+    def finish(self) -> list[Event]:
+        state = self.state
+        self._events = []
+        if self._stopped:
+            self._run([Text(state.stop)])
+        for piece in self._lexer.flush(state.held):
+            self._take(*piece)
+        if state.phase == "behind" and state.call is not None:
+            self._send_rest(empty=False)
+            self._events.append(CallEnd(state.index))
+        elif state.phase in ("opened", "body", "object"):
+            self._reject()
+        return self._events
+
+    def _run(self, segments: Sequence[Segment]) -> None:
+        state = self.state
+        for segment in segments:
+            if isinstance(segment, Token) and segment.token_id in self._markers:
+                self._take(segment.text, True)
+            elif segment.text:
+                pieces, state.held = self._lexer.cut(state.held, segment.text)
+                for piece in pieces:
+                    self._take(*piece)
+
+    def _take(self, text: str, is_marker: bool) -> None:
+        """A marker, or text without one."""
+        state = self.state
+        if is_marker and text == START and state.phase in ("content", "behind"):
+            self._open()
+        elif state.phase == "opened" and is_marker and text == PLUGIN:
+            self._enter(text)
+        elif state.phase == "opened":
+            self._give_back("content")
+            self._take(text, is_marker)
+        elif is_marker and text == END and state.phase in ("body", "object"):
+            state.raw.append(text)
+            self._stepped = True
+            self._reject()
+        elif state.phase in ("body", "object"):
+            self._read(text)
+        elif state.phase == "behind":
+            state.ended = state.ended or (is_marker and text == END and not state.noisy)
+            state.noisy = state.noisy or (not is_marker and not text.isspace() and not state.ended)
+        elif state.phase in ("content", "text"):
+            self._content(text)
+
+    def _open(self) -> None:
+        """A start marker; what the chunk has said so far waits for its second half."""
+        state = self.state
+        if state.index < 0:
+            state.pending = "".join(event.text for event in self._events if isinstance(event, Content))
+            self._events = []
+        state.raw.append(START)
+        state.phase = "opened"
+
+    def _enter(self, text: str) -> None:
+        state = self.state
+        self._content(state.pending)
+        self._spoke, state.pending = bool(state.pending), ""
+        state.raw.append(text)
+        if state.call is not None:
+            self._send_rest(empty=False)
+            self._events.append(CallEnd(state.index))
+        self._begin_call()
+        state.phase, state.noisy, state.ended = "body", False, False
+
+    def _read(self, text: str) -> None:
+        state = self.state
+        if state.index < 0:
+            state.raw.append(text)
+        position = 0
+        if state.phase == "body":
+            position = text.find("{")
+            if position < 0:
+                return
+            state.phase = "object"
+        call = self._call()
+        position = call.feed(text, position)
+        if call.done and call.state.name is not None:
+            state.phase = "behind"
+            state.noisy = bool(text[position:].strip())
+        elif call.bad or call.done:
+            self._reject()
+
+    def _reject(self) -> None:
+        """The body is no call, or was cut."""
+        state = self.state
+        if not state.named and state.index < 0:
+            self._give_back("text")
+        elif state.named:
+            self._send_cut()
+            state.phase, state.call = "silent", None
+        else:
+            self._events.append(Malformed())
+            state.phase, state.call = "silent", None
+
+    def _give_back(self, phase: Literal["content", "text"]) -> None:
+        state = self.state
+        if state.index < 0:
+            self._content(state.pending + "".join(state.raw))
+        state.phase, state.pending, state.raw, state.call = phase, "", [], None
+
+    def _content(self, text: str) -> None:
+        if text:
+            self._events.append(Content(text))
+
+    def _send_name(self, name: str) -> None:
+        super()._send_name(name)
+        self.state.raw = []
+
+    def _send_rest(self, *, empty: bool) -> None:
+        call = self._call()
+        if call.done and not call.state.has_arguments:
+            call.state.has_arguments = call.state.arguments_done = True
+            self.state.unsent = "{}"
+        super()._send_rest(empty=empty)
+
+    def _first_length(self, now: str, delta: str) -> int | None:
+        """Up to the first place where the chunk's text occurs."""
+        if len(now) > SEARCHED:
+            return len(now)
+        wanted = delta.replace("'", '"')
+        at = now.find(wanted)
+        return at + len(wanted) if at >= 0 else None
+
+    def _step_length(self, now: str, delta: str) -> int | None:
+        state = self.state
+        if not state.previous:
+            return None
+        before, state.previous = state.previous, now
+        return common_length(before, now) if now != before else 0
+
+
+class InternlmTools(ToolFormat):
+    """`internlm` (json 5)."""
+
+    names = ("internlm",)
+    guided_choice = True
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__(vocabulary)
+        tokens = {vocabulary.token_id(marker): marker for marker in _MARKERS}
+        self._markers = {token_id: marker for token_id, marker in tokens.items() if token_id is not None}
+        self._stops = vocabulary.special_tokens.keys() - self._markers.keys()
+        self._lexer = Lexer([marker for marker in _MARKERS if marker not in self._markers.values()])
+        self.marks = {**vocabulary.special_tokens, **self._markers}
+
+    def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
+        return InternlmCalls(self._markers, self._stops, self._lexer)
+
+    def settle(self, outcome: Outcome) -> None:
+        """A malformed call makes everything text."""
+        if outcome.malformed:
+            outcome.calls = []
+        for call in outcome.calls:
+            call.arguments = unique_keys(call.arguments)
+        outcome.called = bool(outcome.calls)
