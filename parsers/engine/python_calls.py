@@ -237,7 +237,9 @@ class CallListReader(ValueReader):
         state.place = "value"
         return position
 
-    # --- positional arguments: ignored, but they must be Python ---------------------------------------------------
+    # --- positional arguments: ignored, but they must be Python -----------------------------------------------------
+
+    # What is in their strings does not matter.
 
     def _positional(self, begun: str, position: int) -> int:
         state = self.state
@@ -260,6 +262,7 @@ class CallListReader(ValueReader):
             return self._end_raw(character, position)
         state.raw.append(character)
         if character in "'\"":
+            state.raw.append(character)
             state.literal, state.place = LiteralState(quote=character, raw=True), "raw_literal"
         elif character in "[({":
             state.raw_stack += character
@@ -274,7 +277,6 @@ class CallListReader(ValueReader):
         assert state.literal is not None
         literal = StringLiteral(state.literal)
         _, behind = literal.feed(text, position)
-        state.raw.append(text[position:behind])
         if state.literal.invalid:
             return self._fail(behind)
         if state.literal.closed:
