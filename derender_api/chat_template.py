@@ -27,7 +27,7 @@ def render_chat(request: TokenizeChatRequest, model: LoadedModel) -> str:
         raise BadRequest("Cannot apply chat template to an empty conversation. Provide at least one message.")
     if request.continue_final_message and request.add_generation_prompt:
         raise BadRequest(INCOMPATIBLE)
-    template = model.chat_template or model.tokenizer.chat_template
+    template = model.tokenizer.chat_template
     if not template:
         raise BadRequest("The model has no chat template; serve it with --chat-template.")
     from transformers.utils.chat_template_utils import render_jinja_template

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from parsers.configuration import ModelConfiguration, ModelConfigurationError
 from parsers.engine.exceptions import ParserConfigurationError
 
 if TYPE_CHECKING:
-    from derender_api.tokenization import TokenizerHandle
+    from derender_api.tokenization import ModelFacts, TokenizerHandle
     from parsers.engine.parser import ParserPlan
 
 RETRY_SECONDS = 10.0
@@ -61,7 +62,12 @@ class TokenizerPool:
 def _pool_key(configuration: ModelConfiguration) -> PoolKey:
     source = configuration.tokenizer_source
     folder = os.path.realpath(source) if os.path.isdir(source) else source
-    return folder, configuration.revision, configuration.tokenizer_mode
+    return folder, _tokenizer_revision(configuration), configuration.tokenizer_mode
+
+
+def _tokenizer_revision(configuration: ModelConfiguration) -> str | None:
+    """`--revision` is one of MODEL's repository; a `--tokenizer` from elsewhere is taken as it is now."""
+    return None if configuration.tokenizer else configuration.revision
 
 
 def _load(configuration: ModelConfiguration) -> "TokenizerHandle":
@@ -69,7 +75,7 @@ def _load(configuration: ModelConfiguration) -> "TokenizerHandle":
 
     source = configuration.tokenizer_source
     try:
-        return load_tokenizer(source, revision=configuration.revision, mode=configuration.tokenizer_mode)
+        return load_tokenizer(source, revision=_tokenizer_revision(configuration), mode=configuration.tokenizer_mode)
     except ModelConfigurationError as exc:
         raise ModelConfigurationError(f"{configuration.name}: {exc}") from exc
 
@@ -85,8 +91,13 @@ class LoadedModel:
 
     @cached_property
     def tokenizer(self) -> "TokenizerHandle":
-        """The shared tokenizer of the model's folder."""
-        return self._tokenizers.get(self.configuration)
+        """The shared tokenizer; with a `--tokenizer` or `--chat-template` of its own, the model has a view of it."""
+        handle = self._tokenizers.get(self.configuration)
+        if not self.configuration.tokenizer and not self.chat_template:
+            return handle
+        facts = self._facts_of_the_model() if self.configuration.tokenizer else handle.facts
+        template = self.chat_template or handle.facts.chat_template
+        return handle.of_model(replace(facts, chat_template=template, tokenizer_config=handle.facts.tokenizer_config))
 
     @cached_property
     def plan(self) -> "ParserPlan | None":
@@ -128,6 +139,14 @@ class LoadedModel:
                 f"{self.configuration.name}: --chat-template {template!r} is neither a readable file nor a template: "
                 f"{exc.strerror}."
             ) from exc
+
+    def _facts_of_the_model(self) -> "ModelFacts":
+        from derender_api.tokenization import load_facts
+
+        try:
+            return load_facts(self.configuration.model, revision=self.configuration.revision)
+        except ModelConfigurationError as exc:
+            raise ModelConfigurationError(f"{self.configuration.name}: {exc}") from exc
 
     def check(self) -> None:
         """What can be checked without loading: parser names, folders, template. Raises ModelConfigurationError."""

@@ -4,7 +4,7 @@ This package is the only place that imports transformers and mistral-common, and
 that need them: a tokenizer.json of the generic class is read with the `tokenizers` library alone.
 """
 
-from derender_api.tokenization.handle import TokenizerHandle
-from derender_api.tokenization.loading import TokenizerError, load_tokenizer
+from derender_api.tokenization.handle import ModelFacts, TokenizerHandle
+from derender_api.tokenization.loading import TokenizerError, load_facts, load_tokenizer
 
-__all__ = ["TokenizerError", "TokenizerHandle", "load_tokenizer"]
+__all__ = ["ModelFacts", "TokenizerError", "TokenizerHandle", "load_facts", "load_tokenizer"]

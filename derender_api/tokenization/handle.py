@@ -1,6 +1,7 @@
 """What the service knows of one tokenizer: pieces, text, special and end-of-sequence IDs, model facts."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol
@@ -65,6 +66,7 @@ class TokenizerHandle:
         self.codec_unspaced = codec_unspaced or codec
         self.eos_id = eos_id
         self.model_eos_ids = facts.eos_ids if eos_id is None else facts.eos_ids | {eos_id}
+        self.facts = facts
         self.model_type = facts.model_type
         self.max_model_len = facts.max_model_len
         self.chat_template = facts.chat_template
@@ -77,6 +79,17 @@ class TokenizerHandle:
         self._restores_spaces = restores_spaces
         self._clean_up = clean_up
         self.token_text = lru_cache(maxsize=TEXT_CACHE)(self._token_text)
+
+    def of_model(self, facts: ModelFacts) -> "TokenizerHandle":
+        """This tokenizer in the service of another model, whose type, context length, end IDs and template count."""
+        handle = copy(self)
+        handle.facts = facts
+        handle.model_type = facts.model_type
+        handle.max_model_len = facts.max_model_len
+        handle.model_eos_ids = facts.eos_ids if self.eos_id is None else facts.eos_ids | {self.eos_id}
+        handle.chat_template = facts.chat_template
+        handle.vocabulary = HandleVocabulary(handle)
+        return handle
 
     def piece(self, token_id: int) -> str:
         """The vocabulary piece of an ID, "" where there is none."""

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from derender_api.tokenization.fast import is_readable_alone, load_fast
-from derender_api.tokenization.handle import TokenizerHandle
+from derender_api.tokenization.files import read_facts
+from derender_api.tokenization.handle import ModelFacts, TokenizerHandle
 from derender_api.tokenization.hugging_face import load_with_transformers
 from derender_api.tokenization.mistral import load_mistral, mistral_file
 from parsers.configuration import ModelConfigurationError
@@ -35,6 +36,11 @@ def load_tokenizer(path: str, *, revision: str | None = None, mode: str = "auto"
         ) from error
 
 
+def load_facts(path: str, *, revision: str | None = None) -> ModelFacts:
+    """What the configuration files of a folder or hub ID say about the model. Raises TokenizerError."""
+    return read_facts(_folder(path, revision, flag="MODEL"))
+
+
 def _load(folder: Path, mode: str) -> TokenizerHandle:
     mistral = mistral_file(folder)
     if mode == "mistral" or (mode == "auto" and mistral and not (folder / "tokenizer.json").exists()):
@@ -49,19 +55,19 @@ def _load(folder: Path, mode: str) -> TokenizerHandle:
     return load_with_transformers(folder, use_fast=mode != "slow")
 
 
-def _folder(path: str, revision: str | None) -> Path:
+def _folder(path: str, revision: str | None, *, flag: str = "--tokenizer") -> Path:
     """`path` itself if it is a folder, else the files of that hub ID, downloaded or from the hub's cache."""
     folder = Path(path).expanduser()
     if folder.is_dir():
         return folder
     if path.startswith(("/", ".", "~")) or path.count("/") > 1:
-        raise TokenizerError(f"--tokenizer {path}: there is no such folder.")
+        raise TokenizerError(f"{flag} {path}: there is no such folder.")
     from huggingface_hub import snapshot_download
 
     try:
         return Path(snapshot_download(path, revision=revision, allow_patterns=list(DOWNLOADED)))
     except Exception as error:
         raise TokenizerError(
-            f"--tokenizer {path}: not a folder, and the hub does not give it ({error}); "
+            f"{flag} {path}: not a folder, and the hub does not give it ({error}); "
             "check the name, --revision and the network."
         ) from error

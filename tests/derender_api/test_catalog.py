@@ -1,5 +1,6 @@
 """Which models are served, from all sources, and how changes arrive."""
 
+import json
 import logging
 import threading
 from collections.abc import Iterator
@@ -245,6 +246,29 @@ class TestValidation:
         catalog = Catalog()
         with catalog.override(configurations):
             assert [model.chat_template for model in catalog.models()] == ["{{ 1 }}", "{{ 2 }}", None]
+
+    def test_a_tokenizer_from_elsewhere_serves_with_the_facts_of_the_model(self, tmp_path: Path) -> None:
+        facts = {"model_type": "other", "max_position_embeddings": 77, "eos_token_id": [5, 6]}
+        (tmp_path / "config.json").write_text(json.dumps(facts))
+        (tmp_path / "tokenizer_config.json").write_text('{"chat_template": "not this one"}')
+        catalog = Catalog()
+
+        with catalog.override(
+            [
+                ModelConfiguration(name="own", model=FOLDER),
+                ModelConfiguration(name="other", model=str(tmp_path), tokenizer=FOLDER),
+                ModelConfiguration(name="template", model=FOLDER, chat_template="{{ 1 }}"),
+            ]
+        ):
+            own, other, template = (model.tokenizer for model in catalog.models())
+            assert [model.max_model_len for model in catalog.models()] == [131072, 77, 131072]
+
+        assert (other.model_type, other.model_eos_ids, other.eos_id) == ("other", {5, 6, 4002}, 4002)
+        assert other.vocabulary.model_type == "other"
+        assert other.vocabulary.chat_template == own.chat_template
+        assert other.decode([2541, 3048]) == "Hello world"
+        assert (own.model_type, own.model_eos_ids) == ("qwen3", {4002})
+        assert template.vocabulary.chat_template == "{{ 1 }}"
 
     def test_loading_stops_when_the_time_is_up(self, catalog: Catalog) -> None:
         models = [ModelConfiguration(name=str(number), model=FOLDER) for number in range(5)]
