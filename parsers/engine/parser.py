@@ -142,7 +142,7 @@ class OutputParser:
         self._settle(outcome)
         content = outcome.content
         if outcome.called:
-            return content if content is not None and content.strip() else None
+            return content if content is not None and (content.strip() or outcome.keeps_blank) else None
         if (self._plan.tools is None or not self._engine_based) and self._rewriter is None:
             content = outcome.raw
         if self._context.forces_call and not (content or "").strip():
@@ -229,7 +229,7 @@ class OutputParser:
             return self._step_tools(segments, raw)
         self._reasoning.token_count = len(token_ids)
         events, rest = _parted(self._reasoning.feed(segments))
-        if self._plan.tools is not None and self._reasoning.ended:
+        if raw is None and self._plan.tools is not None and self._reasoning.ended:
             events = [event for event in events if event != Reasoning("")]
         if rest or self._reasoning.ended:
             events += self._step_tools(rest, raw)

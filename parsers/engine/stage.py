@@ -111,8 +111,9 @@ class Outcome:
     """The events of a whole output, summed up, before a format's one-shot rules.
 
     `raw` is the text that went into the tool stage; `malformed` that some markup in it was no call; `called` that the
-    format counts the text as calls, so that its content is used even if no call is left; `swapped` that reasoning
-    is the answer. `parameters`: the schemas of the functions on offer, by name.
+    format counts the text as calls, so that its content is used even if no call is left; `keeps_blank` that even white
+    space beside calls is content; `swapped` that reasoning is the answer. `parameters`: the schemas of the functions on
+    offer, by name.
     """
 
     content: str | None = None
@@ -120,6 +121,7 @@ class Outcome:
     malformed: bool = False
     raw: str = ""
     called: bool = False
+    keeps_blank: bool = False
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     swapped: bool = False
 
