@@ -31,10 +31,14 @@ CALL_BEGIN, CALL_END = "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>
 SEPARATOR = "<｜tool▁sep｜>"
 MARKERS = (BLOCK_BEGIN, BLOCK_END, CALL_BEGIN, CALL_END, SEPARATOR)
 
+NAME_LIMIT = 200
+"""Code points of a line behind the separator after which it is no name."""
+
 _NAME = re.compile(r"\s*[\w.\-/:]+\s*")
 _NAME_LINE = re.compile(r"[\r\n]*([^\r\n`]+)(?:\r?\n|(?=```))")
 _FENCE = "```"
-_FENCE_LINE = re.compile(r"\s*```[A-Za-z]*[ \t]*(?:\n|(?=[^\sA-Za-z]))")
+_FENCE_LINE = re.compile(r"\s*```[A-Za-z]{0,20}[ \t]{0,20}(?:\n|(?=[^\sA-Za-z]))")
+_FENCE_LINE_LIMIT = 43
 _FENCE_END = re.compile(r"\n?```\s*\Z")
 _OUTSIDE = frozenset({"text", "block", "after"})
 
@@ -212,7 +216,7 @@ class DeepSeekCallStage(ToolStage):
         if found and _is_name(found.group(1)):
             self._announce(found.group(1), events)
             state.place, state.held = "fence", state.held[found.end() :]
-        elif found and found.group(1).strip():
+        elif (found and found.group(1).strip()) or len(text) > NAME_LIMIT:
             state.place, state.head = "junk", state.head + SEPARATOR + state.held
             state.held = ""
 
@@ -222,7 +226,7 @@ class DeepSeekCallStage(ToolStage):
         text = state.held.lstrip()
         if found:
             state.place, state.held, state.fenced = "arguments", state.held[found.end() :], True
-        elif text and not text.startswith(_FENCE) and not _FENCE.startswith(text):
+        elif len(text) > _FENCE_LINE_LIMIT or not (text.startswith(_FENCE) or _FENCE.startswith(text)):
             state.place, state.held, state.fenced = "arguments", text, True
 
     def _announce(self, name: str, events: list[Event]) -> None:
@@ -241,7 +245,7 @@ class DeepSeekCallStage(ToolStage):
 
 
 def _is_name(text: str) -> bool:
-    return "\n" not in text.strip("\n") and _NAME.fullmatch(text) is not None
+    return len(text) <= NAME_LIMIT and "\n" not in text.strip("\n") and _NAME.fullmatch(text) is not None
 
 
 def _before_fence(text: str) -> tuple[str, str]:
