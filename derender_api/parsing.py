@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
+from derender_api.exceptions import BadRequest
 from derender_api.loaded_model import LoadedModel
 from derender_api.protocol.openai_request import ChatCompletionRequest, NamedTool
 from derender_api.stream_state import Carried
 from parsers.engine.assembly import Delta, Message
 from parsers.engine.context import NamedToolChoice, RequestContext
 from parsers.engine.detokenizer import Detokenizer, seeded_window
-from parsers.engine.parser import ParserPlan
+from parsers.engine.exceptions import UnsupportedRequestError
+from parsers.engine.parser import OutputParser, ParserPlan
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +59,14 @@ def template_kwargs(request: ChatCompletionRequest, model: LoadedModel) -> Mappi
     return effective
 
 
+def open_parser(plan: ParserPlan, context: RequestContext, prompt_token_ids: Sequence[int] | None) -> OutputParser:
+    """A parser for one stream. Raises BadRequest if the request asks for what the formats cannot do."""
+    try:
+        return plan.open(context, prompt_token_ids=prompt_token_ids)
+    except UnsupportedRequestError as error:
+        raise BadRequest(str(error)) from error
+
+
 def parse_output(
     plan: ParserPlan,
     context: RequestContext,
@@ -66,8 +76,9 @@ def parse_output(
     prompt_token_ids: Sequence[int] | None,
 ) -> Message:
     """The message of a complete output. A failure of the parser is logged, and all of the text is content."""
+    parser = open_parser(plan, context, prompt_token_ids)
     try:
-        return plan.open(context, prompt_token_ids=prompt_token_ids).parse(token_ids, texts)
+        return parser.parse(token_ids, texts)
     except Exception:
         logger.exception("parser %s failed on a complete output", plan.name)
         return Message(reasoning=None, content="".join(texts))
@@ -100,7 +111,7 @@ class ReplayedParser:
         codec = model.tokenizer.codec if spaced else model.tokenizer.codec_unspaced
         window = seeded_window(codec, prompt_token_ids, skip_special=False)
         self._detokenizer = Detokenizer(codec, skip_special=False, window=window)
-        self._parser = plan.open(context, prompt_token_ids=prompt_token_ids)
+        self._parser = open_parser(plan, context, prompt_token_ids)
         self._replay(carried)
         self._parser.calls_streamed = False
 
