@@ -53,8 +53,10 @@ class Olmo3Stage(ToolStage):
 
     State: ClassVar[type] = Olmo3State
 
-    def __init__(self, functions: Sequence[str]) -> None:
+    def __init__(self, functions: Sequence[str], *, split: bool) -> None:
+        """`split`: the tags are no tokens of their own, so that a chunk may end within one."""
         super().__init__()
+        self._split = split
         self._openings = tuple(name + "(" for name in functions)
         self._content: list[str] = []
         self._events: list[Event] = []
@@ -66,6 +68,8 @@ class Olmo3Stage(ToolStage):
         silent = state.mode == "after" and bool(state.held)
         if state.mode == "start":
             text = self._begin(text)
+        elif text and state.mode in ("text", "block"):
+            text, state.held = state.held + text, ""
         if state.mode == "bare":
             text = Ending(state.ending).hold(text, segments)
         while text:
@@ -104,12 +108,13 @@ class Olmo3Stage(ToolStage):
 
     def _in_text(self, text: str) -> str:
         """Content, up to an opening tag."""
-        before, tag, behind = ("", "", text) if self.state.barred else text.partition(OPEN)
+        before, tag, behind = (text, "", "") if self.state.barred else text.partition(OPEN)
         if not tag:
-            self._content.append(text)
-            return ""
+            before = self._hold(text, "" if self.state.barred else OPEN)
         if before:
             self._content.append(before)
+        if not tag:
+            return ""
         self._open("block", OPEN)
         return behind
 
@@ -117,6 +122,8 @@ class Olmo3Stage(ToolStage):
         """Calls, up to the closing tag."""
         state, stream = self.state, self._stream()
         inside, tag, behind = text.partition(CLOSE)
+        if not tag:
+            inside = self._hold(text, CLOSE)
         mended = SourceRepair(state.repair, numbers=False)
         failed = stream.feed(mended.feed(inside), raw=inside)
         if failed is None and tag and stream.in_string:
@@ -134,6 +141,13 @@ class Olmo3Stage(ToolStage):
             state.mode, state.barred, state.ending.active = "text", True, True
             return failed[0] + tag + behind
         return behind
+
+    def _hold(self, text: str, tag: str) -> str:
+        """`text` without what may be the beginning of `tag` at its end, which is held."""
+        sizes = range(min(len(tag) - 1, len(text)), 0, -1) if self._split else ()
+        size = next((size for size in sizes if text.endswith(tag[:size])), 0)
+        self.state.held = text[len(text) - size :]
+        return text[: len(text) - size]
 
     def _in_after(self, text: str) -> str:
         """Behind a block: white space is dropped, the rest is content."""
@@ -155,10 +169,11 @@ class Olmo3Stage(ToolStage):
     def finish(self) -> list[Event]:
         state = self.state
         events: list[Event] = []
-        if state.mode == "start" and state.held:
+        if state.mode in ("start", "text") and state.held:
             events.append(Content(state.held))
         elif state.mode == "block":
-            events += self._stream().finish()
+            failed = self._stream().feed(state.held)
+            events += [Content("".join(failed))] if failed else self._stream().finish()
         elif state.mode == "bare":
             events += self._finish_bare()
         if state.malformed:
@@ -183,4 +198,5 @@ class Olmo3Tools(Pythonic):
     tags: ClassVar[tuple[str, ...]] = (OPEN, CLOSE)
 
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
-        return Olmo3Stage(tuple(context.parameters))
+        split = any(self.vocabulary.token_id(tag) is None for tag in self.tags)
+        return Olmo3Stage(tuple(context.parameters), split=split)
