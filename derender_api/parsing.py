@@ -76,9 +76,10 @@ def parse_output(
     prompt_token_ids: Sequence[int] | None,
 ) -> Message:
     """The message of a complete output. A failure of the parser is logged, and all of the text is content."""
-    parser = open_parser(plan, context, prompt_token_ids)
     try:
-        return parser.parse(token_ids, texts)
+        return open_parser(plan, context, prompt_token_ids).parse(token_ids, texts)
+    except BadRequest:
+        raise
     except Exception:
         logger.exception("parser %s failed on a complete output", plan.name)
         return Message(reasoning=None, content="".join(texts))

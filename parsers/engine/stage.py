@@ -135,7 +135,7 @@ class Format:
     """
 
     names: ClassVar[tuple[str, ...]] = ()
-    engine_based: ClassVar[bool] = False
+    engine_based: bool = False
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         """Raises ParserConfigurationError if the tokenizer lacks what the format needs."""
