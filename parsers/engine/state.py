@@ -39,7 +39,7 @@ def _nested(hint: Any) -> tuple[type | None, bool]:
 def dump(state: Any) -> dict[str, Any]:
     """A state dataclass as a JSON-able dict. Lists and dicts are shared with the state, not copied."""
     data: dict[str, Any] = {}
-    for name, default, nested, many in _fields(type(state)):
+    for name, default, nested, many in _fields(type(state)):  # type: ignore[arg-type]
         value = getattr(state, name)
         if value == default:
             continue
@@ -53,7 +53,7 @@ def load(cls: type[State], data: Any) -> State:
     """The state that `dump` wrote. Raises InvalidSnapshotError for anything else."""
     if not isinstance(data, dict):
         raise InvalidSnapshotError(f"{cls.__name__}: expected an object")
-    rows = {name: (nested, many) for name, _, nested, many in _fields(cls)}
+    rows = {name: (nested, many) for name, _, nested, many in _fields(cls)}  # type: ignore[arg-type]
     values: dict[str, Any] = {}
     for key, value in data.items():
         if key not in rows:
