@@ -1,10 +1,11 @@
-"""Conversations to text with a model's chat template, by transformers (imported when first needed)."""
+"""Conversations of requests to text with a model's chat template."""
 
 from typing import Any
 
 from derender_api.exceptions import BadRequest
 from derender_api.loaded_model import LoadedModel
 from derender_api.protocol.tokenize import TokenizeChatRequest
+from derender_api.tokenization.conversation import render_conversation
 from derender_api.tokenization.files import NAMED_TOKENS
 
 UNTRUSTED = (
@@ -30,23 +31,19 @@ def render_chat(request: TokenizeChatRequest, model: LoadedModel) -> str:
     template = model.tokenizer.chat_template
     if not template:
         raise BadRequest("The model has no chat template; serve it with --chat-template.")
-    from transformers.utils.chat_template_utils import render_jinja_template
-
     defaults = model.configuration.default_chat_template_kwargs
     try:
-        rendered: Any = render_jinja_template(
-            conversations=[[_plain(message.model_dump(exclude_unset=True)) for message in request.messages]],
+        return render_conversation(
+            [_plain(message.model_dump(exclude_unset=True)) for message in request.messages],
             chat_template=template,
             tools=[tool.model_dump(exclude_none=True) for tool in request.tools] if request.tools else None,
             add_generation_prompt=request.add_generation_prompt,
             continue_final_message=request.continue_final_message,
-            **{**_special_tokens(model), **defaults, **kwargs},
+            variables={**_special_tokens(model), **defaults, **kwargs},
         )
     except Exception as error:
         # Templates raise what they like, and say in words what is wrong with the conversation.
         raise BadRequest(str(error) or type(error).__name__) from error
-    texts, _ = rendered
-    return str(texts[0])
 
 
 def _plain(message: dict[str, Any]) -> dict[str, Any]:
