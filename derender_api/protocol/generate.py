@@ -217,3 +217,23 @@ class StreamState(WireModel):
                 {"total": total, "count": count},
             )
         return self
+
+
+class CompactState(WireModel):
+    """What a client that asked for the compact form carries instead: the parser's own state, signed. Send it back as is."""
+
+    format: Literal["compact"]
+    """Tells the form."""
+    state: str
+    """Signed by this service; nothing in it is meant to be read."""
+
+
+def _form(value: Any) -> str:
+    has_format = isinstance(value, dict) and value.get("format") == "compact"
+    return "compact" if has_format or isinstance(value, CompactState) else "replay"
+
+
+AnyState = Annotated[
+    Annotated[StreamState, Tag("replay")] | Annotated[CompactState, Tag("compact")], Discriminator(_form)
+]
+"""A stream state in either form; both are accepted at any time."""

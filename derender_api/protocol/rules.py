@@ -34,28 +34,30 @@ def check_chat_request(request: Request) -> None:
         raise Violation("Cannot set both `continue_final_message` and `add_generation_prompt` to True.")
     _check_tools(request)
     _check_structured_outputs(request, param=None)
-    _check_thinking_budget(request)
     _check_logprob_token_ids(request, is_on=bool(request.get("logprobs")), demand="set to true")
     _check_prompt_logprobs(request)
     _check_top_logprobs(request)
-    _check_common(request)
+    _check_stream_options(request)
+    _check_response_format(request)
+    _check_cache_salt(request)
+    _check_thinking_budget(request)
 
 
 def check_completion_request(request: Request, *, max_prompts: int) -> None:
     """Raise RequestRuleViolation for the first rule that a `completion_request` breaks."""
     _check_prompt(request, max_prompts)
+    _check_stream_options(request)
     _check_logprob_token_ids(request, is_on=request.get("logprobs") is not None, demand="set")
     _check_prompt_logprobs(request)
     _check_count(request, "logprobs")
     _check_structured_outputs(request, param="structured_outputs")
-    _check_common(request)
-
-
-def _check_common(request: Request) -> None:
-    if request.get("stream_options") and not request.get("stream"):
-        raise Violation("Stream options can only be defined when `stream=True`.", param="stream_options")
     _check_response_format(request)
     _check_cache_salt(request)
+
+
+def _check_stream_options(request: Request) -> None:
+    if request.get("stream_options") and not request.get("stream"):
+        raise Violation("Stream options can only be defined when `stream=True`.", param="stream_options")
 
 
 def _check_tools(request: Request) -> None:

@@ -56,8 +56,6 @@ class PieceTable(Protocol):
 class ByteCodec:
     """Pieces are byte strings, decoded together as UTF-8: byte-level BPE and tekken."""
 
-    needs_opening = False
-
     def __init__(
         self,
         table: PieceTable,
@@ -72,6 +70,9 @@ class ByteCodec:
 
     def text(self, pieces: Sequence[str]) -> str:
         return b"".join(map(self._bytes_of, pieces)).decode("utf-8", "replace")
+
+    def is_settled(self, pieces: Sequence[str]) -> bool:
+        return True
 
     def is_silent(self, piece: str) -> bool:
         return not self._bytes_of(piece)
@@ -103,21 +104,28 @@ class SentencePieceCodec:
         join: Callable[[list[str]], str],
         reads_runs_piecewise: bool = False,
         hidden: frozenset[str] = frozenset(),
+        openers: frozenset[str] = frozenset(),
     ) -> None:
         """`reads_runs_piecewise`: a run of byte pieces is decoded character by character, not all or nothing.
 
-        `hidden` pieces are left out before anything is joined.
+        `hidden` pieces are left out before anything is joined; a new text begins behind each of `openers`.
         """
         self.piece = table.piece
         self.special_ids = frozenset(special_ids)
         self._join = join
         self._hidden = hidden
+        self._openers = openers
         self._ending_of_run = _ending_of_bytes if reads_runs_piecewise else _ending_of_run
-        self.needs_opening = join(["▁a"]) != " a"
+        self._strips_first = join(["▁a"]) != " a"
         self.whole_texts = WholeTexts(table.piece, self._whole_text)
 
     def text(self, pieces: Sequence[str]) -> str:
         return self._join([piece for piece in pieces if piece not in self._hidden] if self._hidden else list(pieces))
+
+    def is_settled(self, pieces: Sequence[str]) -> bool:
+        if not self._strips_first:
+            return True
+        return bool(self.text(pieces)) and self._openers.isdisjoint(pieces)
 
     def is_silent(self, piece: str) -> bool:
         return not piece or piece in self._hidden
@@ -138,7 +146,7 @@ class SentencePieceCodec:
         return self._ending_of_run(bytes(run))
 
     def _whole_text(self, piece: str) -> str | None:
-        if piece in BYTE_PIECES:
+        if piece in BYTE_PIECES or piece in self._openers:
             return None
         joined = self.text([ANCHOR, piece])
         text = joined.removeprefix(ANCHOR)
@@ -162,8 +170,6 @@ def _ending_of_run(run: bytes) -> Ending:
 class AnyCodec:
     """A tokenizer of which only the joining of pieces is known; every token is decoded in its window."""
 
-    needs_opening = True
-
     def __init__(self, table: PieceTable, *, special_ids: Iterable[int], join: Callable[[list[str]], str]) -> None:
         self.piece = table.piece
         self.special_ids = frozenset(special_ids)
@@ -172,6 +178,9 @@ class AnyCodec:
 
     def text(self, pieces: Sequence[str]) -> str:
         return self._join(list(pieces)) if pieces else ""
+
+    def is_settled(self, pieces: Sequence[str]) -> bool:
+        return False
 
     def is_silent(self, piece: str) -> bool:
         return not piece

@@ -121,7 +121,9 @@ class SentencePieceBackend:
         def join(pieces: list[str]) -> str:
             return "".join(_segments(pieces, self._model.decode_pieces))
 
-        return SentencePieceCodec(self, special_ids=special_tokens, join=join, reads_runs_piecewise=True, hidden=hidden)
+        return SentencePieceCodec(
+            self, special_ids=special_tokens, join=join, reads_runs_piecewise=True, hidden=hidden, openers=VISIBLE
+        )
 
 
 def _segments(pieces: Sequence[str], to_text: Callable[[list[str]], str]) -> Iterator[str]:

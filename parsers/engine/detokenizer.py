@@ -41,9 +41,11 @@ class Codec(Protocol):
         The text is not empty and does not end with U+FFFD.
         """
 
-    @property
-    def needs_opening(self) -> bool:
-        """Whether the first piece of a text is decoded differently (its leading space is stripped)."""
+    def is_settled(self, pieces: Sequence[str]) -> bool:
+        """Whether a token behind `pieces` adds its whole text, where nothing is held back.
+
+        Not so where it might be the first of a text, whose leading space is stripped.
+        """
 
     def piece(self, token_id: int) -> str:
         """The vocabulary piece of `token_id`; "" where there is none."""
@@ -123,7 +125,7 @@ class Detokenizer:
         """End of the run of tokens from `start` on whose texts are known without decoding; `start` if there is none."""
         if texts[start] is None or self._read != len(self._pieces) or self._prefix > self._read:
             return start
-        if self._codec.needs_opening and not self._codec.text(self._pieces[self._prefix :]):
+        if not self._codec.is_settled(self._pieces[self._prefix :]):
             return start
         try:
             return texts.index(None, start)

@@ -39,6 +39,7 @@ def test_groups_of_rules_are_checked_in_order():
         "stream_options": {"include_usage": True},
         "response_format": {"type": "json_schema"},
         "cache_salt": "",
+        "thinking_token_budget": "x",
     }
     fields = [name for name in request if name != "add_generation_prompt"]
     for field in fields:
