@@ -60,7 +60,7 @@ def test_imports_go_one_way(path: Path) -> None:
 def test_the_engine_is_a_plain_library(path: Path) -> None:
     roots = {name.partition(".")[0] for name in imports(path)}
 
-    # `regex` for the patterns that tokenizers bring along: they are written for it, and it stops when time is up.
+    # `regex` for the patterns that tokenizers bring along, which are written for it.
     assert roots <= set(sys.stdlib_module_names) | {"parsers", "regex"}
 
 
