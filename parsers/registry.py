@@ -24,6 +24,7 @@ from parsers.formats import (
     deepseek_dsml,
     deepseek_r1,
     deepseek_v3,
+    functiongemma,
     gemma4,
     glm,
     granite,
@@ -36,6 +37,7 @@ from parsers.formats import (
     hy_v4,
     inkling,
     internlm,
+    k2_horizon,
     kimi_k2,
     kimi_k3,
     lfm2,
@@ -57,6 +59,7 @@ from parsers.formats import (
     qwen3,
     seed_oss,
     step3p5,
+    xlam,
 )
 
 BUILT_IN: tuple[type[Format], ...] = (
@@ -73,6 +76,7 @@ BUILT_IN: tuple[type[Format], ...] = (
     deepseek_r1.Holo2Reasoning,
     deepseek_v3.DeepSeekV31Tools,
     deepseek_v3.DeepSeekV3Tools,
+    functiongemma.FunctionGemma,
     gemma4.Gemma4Reasoning,
     gemma4.Gemma4Tools,
     glm.GlmReasoning,
@@ -81,9 +85,9 @@ BUILT_IN: tuple[type[Format], ...] = (
     glm.Ling3Tools,
     granite.GraniteReasoning,
     granite.GraniteTools,
+    granite4.Granite4Tools,
     granite_thinking.GraniteThinkingReasoning,
     harmony.Harmony,
-    granite4.Granite4Tools,
     hermes.HermesTools,
     hermes.LongCatTools,
     hf.HuggingFace,
@@ -93,11 +97,13 @@ BUILT_IN: tuple[type[Format], ...] = (
     hy_v4.HyV4Tools,
     inkling.InklingReasoning,
     inkling.InklingTools,
+    internlm.InternlmTools,
+    k2_horizon.K2HorizonReasoning,
+    k2_horizon.K2HorizonTools,
     kimi_k2.KimiK2Reasoning,
     kimi_k2.KimiK2Tools,
     kimi_k3.KimiK3,
     lfm2.Lfm2Tools,
-    internlm.InternlmTools,
     llama3_json.Llama3JsonTools,
     llama4_pythonic.Llama4Pythonic,
     mimo.MimoReasoning,
@@ -128,6 +134,7 @@ BUILT_IN: tuple[type[Format], ...] = (
     step3p5.Step3p5Reasoning,
     step3p5.Step3p5Tools,
     step3p5.Step5Tools,
+    xlam.XlamTools,
 )
 
 ENTRY_POINT_GROUP = "derender.formats"
