@@ -36,6 +36,7 @@ TAGS = {
     "end_value": "</arg_value>",
 }
 SEPARATOR = {"separator": "<tool_sep>"}
+_COUNTED = {"key": (0, 1), "end_key": (0, -1), "value": (1, 1), "end_value": (1, -1)}
 
 
 def suffixed(tag: str, suffix: str) -> str:
@@ -73,7 +74,8 @@ class TaggedState:
     `</tool_call>` inside a value, which either ended the call or is part of the value; `opener` all text since a block
     began, while no call did. Of the open call: `sent` counts its arguments' code points, `settled` those of closed
     pairs. `queue` holds what later chunks send: [kind, call, text]. `began`: a block was seen; `blocks`: those that are
-    complete; `blank`: white space precedes the next call.
+    complete; `blank`: white space precedes the next call. `excess` counts opening less closing tags of the open call's
+    keys and values.
     """
 
     place: str = "content"
@@ -86,6 +88,7 @@ class TaggedState:
     key: str = ""
     streams: bool = False
     pairs: int = 0
+    excess: list[int] = field(default_factory=lambda: [0, 0])
     sent: int = 0
     settled: int = 0
     began: bool = False
@@ -202,6 +205,7 @@ class TaggedCalls(ToolStage):
                 events.append(Content(text))
             return
         self._remember(text)
+        self._count(name)
         if state.since_end is not None and not self._after_end(name, text):
             return
         getattr(self, f"_in_{state.place}")(name, text, events)
@@ -226,6 +230,11 @@ class TaggedCalls(ToolStage):
         self._close_value()
         return False
 
+    def _count(self, name: str) -> None:
+        if name in _COUNTED:
+            which, step = _COUNTED[name]
+            self.state.excess[which] += step
+
     # --- places ---------------------------------------------------------------------------------------------------
 
     def _in_block(self, name: str, text: str, events: list[Event]) -> None:
@@ -239,14 +248,16 @@ class TaggedCalls(ToolStage):
 
     def _in_name(self, name: str, text: str, events: list[Event]) -> None:
         state = self.state
-        if name in self.header_ends and (not self.strict or "".join(state.parts).strip()):
+        nameless = self.strict and name in self.header_ends and not "".join(state.parts).strip()
+        if name in self.header_ends and not nameless:
             self._start_call()
             if name in ("key", "end_call"):
+                self._count(name)
                 self._in_args(name, text, events)
-        elif name in ("call", "end_call", "end_calls"):
+        elif nameless or name in ("call", "end_call", "end_calls"):
             self._mistake(events)
             state.place = "block"
-            if name != "end_call":
+            if name in ("call", "end_calls"):
                 self._in_block(name, text, events)
         else:
             state.parts.append(text)
@@ -256,6 +267,8 @@ class TaggedCalls(ToolStage):
         if name == "key":
             state.place, state.parts = "key", []
         elif name in ("end_call", "call", "end_calls"):
+            if any(state.excess):
+                self._mistake(events)
             self._end_call()
             if name != "end_call":
                 self._mistake(events)
@@ -304,6 +317,7 @@ class TaggedCalls(ToolStage):
         state.name, state.parts = "".join(state.parts).strip(), []
         state.place, state.opener = "args", []
         state.pairs = state.sent = 0
+        state.excess = [0, 0]
         state.queue.append(["start", state.index, state.name, state.blank])
         self._send("{")
         state.settled = state.sent

@@ -351,12 +351,15 @@ def _decoded(word: Sequence[str]) -> str:
 
 
 def _plain_arguments(text: str) -> str:
-    """Arguments that are no object: a string's content, else as written."""
+    """Arguments that are no object: the JSON a string holds, else as written."""
     try:
         value = json.loads(text)
+        if isinstance(value, str):
+            json.loads(value)
+            return value
     except (ValueError, RecursionError):
-        return text
-    return value if isinstance(value, str) else text
+        pass
+    return text
 
 
 @dataclass(slots=True)

@@ -50,6 +50,9 @@ _OPENER = re.compile(r"<atem:(?:function_calls>|invoke\b)")
 _INVOKE = re.compile(r"<atem:invoke\b([^>]*)>(.*?)</atem:invoke>", re.DOTALL)
 _PARAMETER = re.compile(r"<atem:parameter\b([^>]*)>(.*?)</atem:parameter>", re.DOTALL)
 _NAME = re.compile(r'(?:^|\s)name="([^"]*)"')
+_FRAGMENT = re.compile(r"\A\s*to=|<\|(?:start|message|eom|eot)\|>")
+"""What is left of a broken header, as opposed to text."""
+
 _UNSURE = re.compile(r"[^\S\n](?:t|to|to=[^\s<]*)\Z")
 
 
@@ -171,7 +174,7 @@ class FrameReader(Stage):
             state.header.append(marker)
             return
         before = "".join(state.header[:-_HEADER_PARTS]) + text[: match.start()]
-        if not state.framed and before.strip() and START not in before and MESSAGE not in before:
+        if not state.framed and before.strip() and not _FRAGMENT.search(before):
             self._loose(before, out)
         self._open(recipient or BARE, before, match.group(), out)
 
@@ -245,7 +248,8 @@ class ThoughtsState(FrameState):
     """`message` is a tool's message until it turns out to hold a call, `opening` the end of it; `calling`: it does.
 
     `spare` is what was left out before the first such message; `called`: there was one. `leaked` counts code points of
-    `held` that were handed on already. `thought`: some message was a thought.
+    `held` that were handed on already. `thought`: some message was a thought; `spoke`: some thought was sent; `joint`
+    comes between the last thought and the next.
     """
 
     message: list[str] = field(default_factory=list)
@@ -255,6 +259,8 @@ class ThoughtsState(FrameState):
     called: bool = False
     leaked: int = 0
     thought: bool = False
+    spoke: bool = False
+    joint: str = ""
 
 
 class MuseThoughts(FrameReader, ReasoningStage):
@@ -293,23 +299,26 @@ class MuseThoughts(FrameReader, ReasoningStage):
     def _begin(self, before: str, header: str, out: list[Any]) -> None:
         state = self.state
         if state.channel == "reasoning":
-            self._thinks(out)
+            state.joint = "\n" if self._frame.joins and state.thought else ""
+            state.thought = True
         if self._frame.named:
             state.spare.append(before)
         if state.channel in ("tool", "dropped"):
             state.message, state.opening = [header], ""
 
-    def _thinks(self, out: list[Any]) -> None:
-        if self._frame.joins:
-            out.append(Reasoning("\n") if self.state.thought else ReasoningRetracted())
-        self.state.thought = True
+    def _think(self, text: str, out: list[Any]) -> None:
+        state = self.state
+        text, state.joint = state.joint + text, ""
+        if text:
+            state.spoke = True
+            out.append(Reasoning(text))
 
     def _body(self, text: str, out: list[Any]) -> None:
         state = self.state
         if not text:
             return
         if state.channel == "reasoning":
-            out.append(Reasoning(text))
+            self._think(text, out)
         elif state.channel == "content":
             out.append(Text(text, answer=True))
         elif state.calling:
@@ -336,6 +345,10 @@ class MuseThoughts(FrameReader, ReasoningStage):
 
     def _end(self, marker: str, out: list[Any]) -> None:
         state = self.state
+        if state.channel == "reasoning" and marker and self._frame.joins:
+            self._think("", out)
+            if not state.spoke:
+                out.append(ReasoningRetracted())
         if state.channel not in ("tool", "dropped"):
             return
         if state.calling:

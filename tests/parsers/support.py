@@ -130,6 +130,11 @@ class Runner:
             deltas.append(parser.feed(ids[start:end], texts[start:end], finished=last))
         return deltas
 
+    def chunked(self, *outputs: str) -> list[Delta | None]:
+        """A delta for each of `outputs`, which are the chunks."""
+        parts = [self.ids(output) for output in outputs]
+        return self.deltas([token_id for part in parts for token_id in part], [len(part) for part in parts])
+
     def through_json(self, parser: OutputParser) -> OutputParser:
         return self.plan.restore(self.context, json.loads(json.dumps(parser.snapshot())))
 
@@ -171,3 +176,8 @@ def fold(deltas: Iterable[Delta | None]) -> tuple[str, str, tuple[tuple[str, str
 def summary(message: Message) -> tuple[str | None, str | None, tuple[tuple[str, str], ...]]:
     """What a message says, without IDs."""
     return message.reasoning, message.content, tuple((call.name, call.arguments) for call in message.calls)
+
+
+def entries(deltas: Iterable[Delta | None]) -> list[list[tuple[int, str | None, str | None]]]:
+    """(index, name, arguments) of the tool-call entries of each delta."""
+    return [[(c.index, c.name, c.arguments) for c in delta.calls] if delta else [] for delta in deltas]
