@@ -34,7 +34,8 @@ class CallObjectState:
 
     `key` is the member being read and `value` its reader; `pieces` the key, the name, or arguments given as a string;
     `ready` arguments that were not taken yet; `quoted` that the arguments are a string which may hold an object;
-    `has_arguments` that a value for them has begun, `arguments_done` that it is complete.
+    `has_arguments` that a value for them has begun, with the character `opened_by`, `arguments_done` that it is
+    complete.
     """
 
     place: Place = "start"
@@ -45,6 +46,7 @@ class CallObjectState:
     ready: list[str] = field(default_factory=list)
     quoted: bool = False
     has_arguments: bool = False
+    opened_by: str = ""
     arguments_done: bool = False
 
 
@@ -52,12 +54,14 @@ class CallObject:
     """Incremental reader of one call object. Nothing raises: what is no such object ends in `bad`.
 
     `keys` are the names under which arguments may stand; the first that occurs counts, and so does the first name.
-    Arguments given as a string that holds a JSON object are that object (vllm-project/vllm#35948).
+    Arguments given as a string that holds a JSON object are that object (vllm-project/vllm#35948); `verbatim`: a string
+    of arguments is used as it is, whatever it holds.
     """
 
-    def __init__(self, state: CallObjectState, *, keys: Sequence[str] = ("arguments",)) -> None:
+    def __init__(self, state: CallObjectState, *, keys: Sequence[str] = ("arguments",), verbatim: bool = False) -> None:
         self.state = state
         self._keys = keys
+        self._verbatim = verbatim
 
     @property
     def done(self) -> bool:
@@ -144,7 +148,7 @@ class CallObject:
         state = self.state
         state.value, state.pieces = JsonStreamState(), []
         if self._is_arguments and not state.has_arguments:
-            state.has_arguments = True
+            state.has_arguments, state.opened_by = True, character
             state.quoted = character == '"'
 
     def _value(self, text: str, position: int) -> int:
@@ -172,6 +176,8 @@ class CallObject:
     def _settle_quoted(self) -> None:
         """A string is passed on as it is once it can hold no object."""
         state = self.state
+        if self._verbatim:
+            return
         if len(state.pieces) > 1 and len(state.pieces[0]) > 1 and state.pieces[0][-1] == "{":
             return
         text = "".join(state.pieces)
@@ -198,9 +204,19 @@ class CallObject:
                 state.place = "bad"
         elif self._is_arguments:
             if state.quoted:
-                state.ready.append(_unquoted("".join(state.pieces)))
+                text = "".join(state.pieces)
+                state.ready.append(_decoded(text) if self._verbatim else _unquoted(text))
             state.arguments_done, state.quoted = True, False
         state.pieces = []
+
+
+def _decoded(text: str) -> str:
+    """The content of the JSON string `text`.
+
+    Half a surrogate pair becomes a question mark: no answer could carry it.
+    """
+    value: str = json.loads(text)
+    return value.encode("utf-8", "replace").decode()
 
 
 def _unquoted(text: str) -> str:

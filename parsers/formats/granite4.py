@@ -68,9 +68,11 @@ class Granite4Calls(ToolStage):
         self._events, self._calls_from, self._raw = [], None, []
         self._sent_before, self._fresh = state.index > 0, False
         self._stopped = bool(segments)
-        if state.phase != "content":
-            segments, state.stop = hold_stop(segments, state.stop, self._stops)
+        segments, state.stop = hold_stop(segments, state.stop, self._stops)
         self._run(text_of(segments))
+        if state.phase == "content":
+            self._run(state.stop)
+            state.stop = ""
         return self._events
 
     def finish(self) -> list[Event]:

@@ -72,9 +72,11 @@ class TaggedCalls(ToolStage):
         state = self.state
         self._events = []
         self._stopped = bool(segments)
-        if state.phase != "content":
-            segments, state.stop = hold_stop(segments, state.stop, self._stops)
+        segments, state.stop = hold_stop(segments, state.stop, self._stops)
         self._run(text_of(segments))
+        if state.phase == "content":
+            self._run(state.stop)
+            state.stop = ""
         if state.call is not None:
             CallObject(state.call).pause()
             self._send_arguments()

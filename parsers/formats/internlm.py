@@ -68,13 +68,16 @@ class InternlmCalls(SteppedCalls):
         self._events, self._stepped, self._spoke = [], False, False
         self._stopped = bool(segments)
         speaking = state.phase == "content"
-        if state.phase not in ("content", "behind"):
-            segments, state.stop = hold_stop(segments, state.stop, self._stops)
+        delta = text_of(segments)
+        segments, state.stop = hold_stop(segments, state.stop, self._stops)
         self._run(segments)
+        if state.phase in ("content", "behind"):
+            self._run([Text(state.stop)])
+            state.stop = ""
         if speaking and state.phase == "content" and not self._events:
             self._events.append(Content(""))
         if state.call is not None and not self._spoke:
-            self._send_step(text_of(segments), reads_on=state.ended or not state.noisy)
+            self._send_step(delta, reads_on=state.ended or not state.noisy)
         return self._events
 
     def finish(self) -> list[Event]:

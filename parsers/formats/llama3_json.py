@@ -71,9 +71,11 @@ class LlamaCalls(SteppedCalls):
         self._events, self._fresh, self._stepped = [], False, False
         self._stopped = bool(segments)
         speaking = state.phase in ("prose", "text") and not state.silent_text
-        if state.phase != "behind" and not speaking:
-            segments, state.stop = hold_stop(segments, state.stop, self._stops)
+        segments, state.stop = hold_stop(segments, state.stop, self._stops)
         self._run(segments)
+        if state.phase == "behind" or (state.phase in ("prose", "text") and not state.silent_text):
+            self._run([Text(state.stop)])
+            state.stop = ""
         if speaking and not self._events and state.phase in ("prose", "text"):
             self._events.append(Content(""))
         if state.call is not None and not self._fresh:

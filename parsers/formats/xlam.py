@@ -1,0 +1,365 @@
+"""Tool calls of Salesforce xLAM 2: a JSON list, bare or in one of several wrappings.
+
+    [{"name": "get_weather", "arguments": {"city": "Paris"}}]
+    Sure:
+    ```json
+    [...]
+    ```
+    [TOOL_CALLS][...]
+    <tool_call>[...]</tool_call>
+    <think>...</think>[...]
+
+A bare list has to be the whole answer, or all of it behind `</think>`. Text around the other wrappings is content. A
+list that is no JSON is text; what a stream has announced by then it cannot take back. A name goes out with the chunk
+that completes it, the arguments when they are whole: first their brace, with the next chunk the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from parsers.engine.assembly import unique_keys
+from parsers.engine.call_object import CallObject, CallObjectState
+from parsers.engine.context import RequestContext
+from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Event, Malformed, Segment
+from parsers.engine.json_stream import SPACE
+from parsers.engine.lexer import Lexer
+from parsers.engine.scanner import hold_stop, text_of
+from parsers.engine.stage import FoundCall, Outcome, ToolFormat, ToolStage
+from parsers.engine.vocabulary import Vocabulary
+
+FENCE, TOOL_CALLS, OPENING, CLOSING, THOUGHT = "```", "[TOOL_CALLS]", "<tool_call>", "</tool_call>", "</think>"
+
+_INTO_FENCE = re.compile(r"(?:json)?\s*")
+_SPACE_RUN = re.compile(r"\s*")
+
+Phase = Literal["start", "prose", "wrapped", "list", "closing", "end", "text", "silent"]
+Place = Literal["outside", "first", "element", "object", "between"]
+
+
+@dataclass(slots=True)
+class WaitingCall:
+    """A call that is not sent completely: `arguments` are None until they are whole; `sent` counts its steps."""
+
+    name: str
+    arguments: str | None = None
+    sent: int = 0
+
+
+@dataclass(slots=True)
+class XlamState:
+    """Where the stage stands.
+
+    Phases: `start` of the answer; `prose`; `wrapped`: behind a marker that a list has to follow; `list`; `closing`:
+    behind the list, before the end of its wrapping; `end`: nothing may follow; `text`: everything is content; `silent`:
+    a list was no JSON but a part of it is sent. `marker` opened the wrapping; `held` may begin a marker, its first
+    `out` code points are sent already; `raw` what was seen since the marker, kept while no call is sent; `stop` a
+    special token that ended the last chunk. `place` is the place in the list, `call` the reader of its open element,
+    `named` that the element is the last of the `waiting` calls. `index` is the last call sent.
+    """
+
+    phase: Phase = "start"
+    marker: str = ""
+    held: str = ""
+    out: int = 0
+    raw: list[str] = field(default_factory=list)
+    stop: str = ""
+    place: Place = "outside"
+    call: CallObjectState | None = None
+    named: bool = False
+    waiting: list[WaitingCall] = field(default_factory=list)
+    index: int = -1
+
+
+class XlamCalls(ToolStage):
+    """One step a chunk (json 9)."""
+
+    State: ClassVar[type] = XlamState
+
+    def __init__(self, stops: Collection[int]) -> None:
+        super().__init__()
+        self._stops = stops
+        self._markers = Lexer([FENCE, TOOL_CALLS, OPENING, THOUGHT])
+        self._events: list[Event] = []
+        self._stopped = False
+
+    def feed(self, segments: Sequence[Segment]) -> list[Event]:
+        state = self.state
+        self._events = []
+        self._stopped = bool(segments)
+        speaking = state.phase in ("start", "prose")
+        segments, state.stop = hold_stop(segments, state.stop, self._stops)
+        self._run(text_of(segments))
+        if state.phase in ("start", "prose"):
+            self._run(state.stop)
+            state.stop = ""
+        if speaking and state.phase in ("start", "prose") and not self._events and not state.held:
+            self._events.append(Content(""))
+        self._send_step()
+        return self._events
+
+    def finish(self) -> list[Event]:
+        state = self.state
+        self._events = []
+        if self._stopped:
+            self._run(state.stop)
+        if state.phase in ("wrapped", "list") or (state.phase == "closing" and state.marker != TOOL_CALLS):
+            self._reject()
+            state.waiting = []
+        for call in state.waiting:
+            self._send_whole(call)
+        state.waiting = []
+        self._say(state.held)
+        state.held = state.stop = ""
+        return self._events
+
+    def _run(self, text: str) -> None:
+        state = self.state
+        text, state.held = state.held + text, ""
+        position = 0
+        while position < len(text):
+            position = self._step(text, position)
+
+    def _step(self, text: str, position: int) -> int:
+        match self.state.phase:
+            case "start" | "prose":
+                return self._prose(text, position)
+            case "wrapped":
+                return self._wrapped(text, position)
+            case "list":
+                return self._list(text, position)
+            case "closing":
+                return self._close(text, position)
+            case "end":
+                return self._nothing(text, position)
+            case "text":
+                self._say(text[position:])
+        return len(text)
+
+    # --- where a list may begin -----------------------------------------------------------------------------------
+
+    def _prose(self, text: str, position: int) -> int:
+        """Up to a marker, or to a bracket that begins the answer.
+
+        A single character that may begin a marker is sent at once, so a marker can be out by one character.
+        """
+        state = self.state
+        end, marker = self._markers.next(text, position)
+        before = text[position:end]
+        if state.phase == "start" and before.strip():
+            start = end - len(before.lstrip())
+            if text[start] == "[":
+                self._say(text[position:start])
+                state.phase, state.marker = "list", "["
+                return start
+            state.phase = "prose"
+        self._say(before)
+        if not marker:
+            state.held = text[end:]
+            if state.phase == "prose" and len(state.held) == 1 and state.held in "<[":
+                self._say(state.held)
+                state.out = 1
+            return len(text)
+        state.phase, state.marker = "wrapped", marker
+        if marker == THOUGHT:
+            self._say(marker)
+        else:
+            state.raw.append(marker[state.out :])
+        state.out = 0
+        return end + len(marker)
+
+    def _wrapped(self, text: str, position: int) -> int:
+        """White space, the language of a fence, and a list; else it was prose."""
+        state = self.state
+        inner = text[position:]
+        pattern = _INTO_FENCE if state.marker == FENCE else _SPACE_RUN
+        match = pattern.match(inner)
+        start = match.end() if match else 0
+        if start < len(inner) and inner[start] == "[":
+            self._remember(inner[:start])
+            state.phase = "list"
+            return position + start
+        if start == len(inner) or (state.marker == FENCE and "json".startswith(inner)):
+            state.held = inner
+            return len(text)
+        self._give_back("prose")
+        return position
+
+    # --- the list -------------------------------------------------------------------------------------------------
+
+    def _list(self, text: str, position: int) -> int:
+        state = self.state
+        if state.place == "object":
+            return self._element(text, position)
+        character = text[position]
+        if character not in SPACE:
+            match state.place, character:
+                case ("outside", "["):
+                    state.place = "first"
+                case ("first" | "element", "{"):
+                    state.place, state.call, state.named = "object", CallObjectState(), False
+                    return position
+                case ("between", ","):
+                    state.place = "element"
+                case ("first" | "between", "]"):
+                    state.place = "outside"
+                    self._remember(character)
+                    self._end_list()
+                    return position + 1
+                case _:
+                    self._reject()
+                    return position
+        self._remember(character)
+        return position + 1
+
+    def _end_list(self) -> None:
+        state = self.state
+        if not state.waiting and state.index < 0:
+            self._reject()
+        else:
+            state.phase = "end" if state.marker in ("[", THOUGHT) else "closing"
+
+    def _element(self, text: str, position: int) -> int:
+        state = self.state
+        call = CallObject(state.call, verbatim=True)
+        end = call.feed(text, position)
+        self._remember(text[position:end])
+        if call.state.name is not None and not state.named:
+            state.waiting.append(WaitingCall(call.state.name))
+            state.named = True
+        if call.bad or (call.state.arguments_done and call.state.opened_by not in '{"'):
+            self._reject()
+        elif state.named and call.state.arguments_done and state.waiting and state.waiting[-1].arguments is None:
+            arguments = call.take()
+            state.waiting[-1].arguments = unique_keys(arguments) if call.state.opened_by == "{" else arguments
+        if call.done and state.phase == "list":
+            self._end_element(call)
+        return end
+
+    def _end_element(self, call: CallObject) -> None:
+        """An object without name or arguments does not count."""
+        state = self.state
+        if state.named and not call.complete:
+            dropped = state.waiting.pop()
+            if dropped.sent:
+                self._events.append(CallEnd(state.index, malformed=True))
+        state.place, state.call = "between", None
+
+    def _close(self, text: str, position: int) -> int:
+        """Between the list and the end of its wrapping there is only white space."""
+        state = self.state
+        inner = text[position:]
+        if state.marker == TOOL_CALLS:
+            stripped = inner.lstrip(" \t\r")
+            closing = "\n"
+        else:
+            stripped = inner.lstrip()
+            closing = FENCE if state.marker == FENCE else CLOSING
+        if stripped.startswith(closing):
+            state.phase = "text"
+            return len(text) - len(stripped) + (0 if closing == "\n" else len(closing))
+        if closing.startswith(stripped):
+            state.held = inner
+        else:
+            self._reject()
+            return position
+        return len(text)
+
+    def _nothing(self, text: str, position: int) -> int:
+        if text[position:].strip():
+            self._reject()
+            return position
+        self._remember(text[position:])
+        return len(text)
+
+    def _reject(self) -> None:
+        """What followed the marker is no list of calls."""
+        state = self.state
+        if state.index < 0:
+            state.waiting = []
+            self._give_back("text")
+            return
+        self._events.append(Malformed())
+        state.phase, state.call, state.held = "silent", None, ""
+        state.waiting = [call for call in state.waiting if call.sent and call.arguments is not None]
+
+    def _give_back(self, phase: Phase) -> None:
+        state = self.state
+        state.phase, state.call, state.place = phase, None, "outside"
+        raw, state.raw = state.raw, []
+        self._say("".join(raw))
+
+    def _remember(self, text: str) -> None:
+        if self.state.index < 0 and text:
+            self.state.raw.append(text)
+
+    def _say(self, text: str) -> None:
+        """Content, but what of it is sent already."""
+        state = self.state
+        text, state.out = text[state.out :], max(0, state.out - len(text))
+        if text:
+            self._events.append(Content(text))
+
+    # --- what a chunk sends -----------------------------------------------------------------------------------------
+
+    def _send_step(self) -> None:
+        """The name of the last call, then its brace, then the rest; the calls before it go out whole."""
+        state = self.state
+        while len(state.waiting) > 1:
+            self._send_whole(state.waiting.pop(0))
+        if not state.waiting:
+            return
+        call = state.waiting[0]
+        if not call.sent:
+            self._send_name(call)
+        elif call.arguments is not None:
+            if call.sent == 1 and call.arguments.startswith("{") and call.arguments != "{}":
+                self._events.append(CallArguments(state.index, "{"))
+                call.sent = 2
+            else:
+                self._send_whole(state.waiting.pop(0))
+
+    def _send_name(self, call: WaitingCall) -> None:
+        state = self.state
+        state.index += 1
+        state.raw = []
+        call.sent = 1
+        self._events.append(CallStart(state.index, call.name))
+
+    def _send_whole(self, call: WaitingCall) -> None:
+        state = self.state
+        if call.arguments is None and not call.sent:
+            return
+        if not call.sent:
+            self._send_name(call)
+        if call.arguments is not None:
+            self._events.append(CallArguments(state.index, call.arguments[call.sent - 1 :]))
+        self._events.append(CallEnd(state.index, malformed=call.arguments is None))
+
+
+class XlamTools(ToolFormat):
+    """`xlam` (json 9)."""
+
+    names = ("xlam",)
+    guided_choice = True
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__(vocabulary)
+        self.marks = vocabulary.special_tokens
+
+    def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
+        return XlamCalls(self.marks.keys())
+
+    def settle(self, outcome: Outcome) -> None:
+        """All or nothing; beside a wrapping even an empty text is content, without white space at its ends."""
+        if outcome.malformed:
+            outcome.calls = []
+        outcome.called = bool(outcome.calls)
+        if outcome.raw.lstrip()[:2] not in ("[{", "[ ", "[\n", "[\t"):
+            outcome.keeps_blank, outcome.content = True, (outcome.content or "").strip()
+
+    def call_id(self, context: RequestContext, call: FoundCall, *, streaming: bool) -> str:
+        return f"call_{call.index}_{context.random_hex(call.index)}"
