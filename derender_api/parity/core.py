@@ -1,14 +1,11 @@
 """Streams from the parser core alone: what the service does with a chunk, without HTTP and without replaying.
 
-The self rule needs hundreds of groupings per output; here each costs what its tokens cost. Groupings by size are
-answered twice, by one parser and by parsers restored from a JSON snapshot at every boundary; two-way splits by restored
-ones only.
+The self rule needs hundreds of groupings per output; here each costs what its tokens cost.
 """
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from derender_api.loaded_model import LoadedModel
@@ -47,14 +44,23 @@ def load(model: LoadedModel) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One output, decoded: `texts[i]` is what token i released; a stop token that is cut releases nothing."""
+    """One output, decoded: `texts[i]` is what token i released.
+
+    `decoded` is how many of them are text where the finish reason comes with the last token: a stop token is not.
+    """
 
     plan: ParserPlan | None
     context: RequestContext
     prompt_token_ids: Sequence[int]
     token_ids: Sequence[int]
     texts: Sequence[str]
-    finish_reason: str
+    decoded: int
+    finish_reason: str | None
+
+    @property
+    def cut_texts(self) -> list[str]:
+        """The texts without that of a stop token; their number stays."""
+        return [*self.texts[: self.decoded], *([""] * (len(self.texts) - self.decoded))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,37 +69,40 @@ class CoreStreams:
 
     model: LoadedModel
 
-    def streams(
-        self, case: Case, groupings: Mapping[str, Sequence[int]]
-    ) -> tuple[dict[str, Streamed], dict[str, Streamed]]:
-        """The stream of every grouping (name -> lengths), and those that differ when restored at every boundary."""
+    def streams(self, case: Case, groupings: Mapping[str, Sequence[int]]) -> dict[str, Streamed]:
+        """The stream of every grouping (name -> lengths)."""
         output = decoded_output(self.model, case)
-        streams, unsteady = {}, {}
-        for name, lens in groupings.items():
-            restored = Streamed(200, list(_chunks(output, lens, restoring=True)))
-            streams[name] = restored
-            if "|" not in name:
-                streams[name] = Streamed(200, list(_chunks(output, lens, restoring=False)))
-                if streams[name] != restored:
-                    unsteady[name] = restored
-        return streams, unsteady
+        return {name: Streamed(200, list(_chunks(output, lens))) for name, lens in groupings.items()}
+
+    def restored_streams(self, case: Case, groupings: Mapping[str, Sequence[int]]) -> dict[str, Streamed]:
+        """The same, with a parser that is restored from its JSON snapshot at every boundary."""
+        output = decoded_output(self.model, case)
+        return {name: Streamed(200, list(_chunks(output, lens, restoring=True))) for name, lens in groupings.items()}
 
 
-def _chunks(output: Output, lens: Sequence[int], *, restoring: bool) -> Iterator[list[Any]]:
+def _chunks(output: Output, lens: Sequence[int], *, restoring: bool = False) -> Iterator[list[Any]]:
     """The chunks of a stream in the recordings' form."""
-    parser = output.plan.open(output.context, prompt_token_ids=output.prompt_token_ids) if output.plan else None
-    ends = [sum(lens[:count]) for count in range(len(lens) + 1)]
-    for start, end in pairwise(ends):
-        last = end == len(output.token_ids)
-        token_ids, texts = output.token_ids[start:end], output.texts[start:end]
-        delta = parser.feed(token_ids, texts, finished=last) if parser else Delta(content="".join(texts) or None)
-        reason = None
-        if last:
-            streamed = parser.calls_streamed if parser else False
-            reason = finish_reason(output.context, output.finish_reason, streamed)
-        yield [{**({"role": "assistant"} if not start else {}), **_as_json(delta)}, reason]
-        if parser and output.plan and restoring and not last:
-            parser = output.plan.restore(output.context, json.loads(json.dumps(parser.snapshot())))
+    plan, context = output.plan, output.context
+    parser = plan.open(context, prompt_token_ids=output.prompt_token_ids) if plan else None
+    start = 0
+    for index, length in enumerate(lens):
+        last = index == len(lens) - 1
+        chunk = slice(start, start + length)
+        start += length
+        token_ids, texts = output.token_ids[chunk], (output.cut_texts if last else output.texts)[chunk]
+        delta: Delta | None
+        if parser is None:
+            delta = Delta(content="".join(texts) or None)
+        elif token_ids or (last and index):
+            delta = parser.feed(token_ids, texts, finished=last and output.finish_reason is not None)
+        else:
+            delta = None
+        reason = output.finish_reason if last else None
+        if parser and reason is not None:
+            reason = finish_reason(context, reason, parser.calls_streamed)
+        yield [{**({} if index else {"role": "assistant"}), **_as_json(delta)}, reason]
+        if parser and plan and restoring and not last:
+            parser = plan.restore(context, json.loads(json.dumps(parser.snapshot())))
 
 
 def _as_json(delta: Delta | None) -> dict[str, Any]:
@@ -126,12 +135,12 @@ def decoded_output(model: LoadedModel, case: Case) -> Output:
     codec = tokenizer.codec if request.spaces_between_special_tokens else tokenizer.codec_unspaced
     skip_special = model.plan is None and request.skip_special_tokens is not False
     window = seeded_window(codec, prompt, skip_special=skip_special)
-    texts = Detokenizer(codec, skip_special=skip_special, window=window).decode(token_ids[: ending.decoded])
     return Output(
         plan=model.plan,
         context=request_context(request, model, call_id_seed=b"parity"),
         prompt_token_ids=prompt,
         token_ids=token_ids,
-        texts=[*texts, *([""] * (len(token_ids) - len(texts)))],
-        finish_reason=case.finish_reason or "stop",
+        texts=Detokenizer(codec, skip_special=skip_special, window=window).decode(token_ids),
+        decoded=ending.decoded,
+        finish_reason=case.finish_reason,
     )

@@ -22,14 +22,15 @@ class Streamed:
 class Observed:
     """All answers to one case: one-shot (as recorded), the recorded groupings, and those of the self rule.
 
-    `unsteady` names the streams of the self rule whose deltas changed when the parser was restored from a snapshot
-    at every boundary.
+    `unsteady` holds the streams of the self rule whose deltas changed when the parser was restored from a snapshot at
+    every boundary; `core` what the parser core alone answers to those of `streams` that went through HTTP.
     """
 
     oneshot: Mapping[str, Any]
     streams: Mapping[str, Streamed]
     selves: Mapping[str, Streamed] = field(default_factory=dict)
     unsteady: Mapping[str, Streamed] = field(default_factory=dict)
+    core: Mapping[str, Streamed] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

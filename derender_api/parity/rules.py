@@ -7,7 +7,8 @@ contradictory  any other stream: ours equals vLLM's, or adds up to the one-shot 
                reasoning and content apart).
 self           every grouping of the same tokens adds up to this service's one-shot answer (white space at the ends
                apart), and restoring the parser from its snapshot at every boundary changes no delta.
-http           status and body of an HTTP exchange are equal.
+http           status and body of an HTTP exchange are equal; streams through HTTP, where every call replays, are those
+               of the parser core alone.
 right          the answer is the right one of a public bug report, in both modes, at every grouping.
 
 A divergence or a right answer takes the place of what vLLM answered; it is counted apart where it was needed.
@@ -86,6 +87,7 @@ def judge(case: Case, ours: Observed, *, exceptions: Exceptions = Exceptions()) 
         if name in ours.streams:
             yield _judge_stream(case, name, recorded, ours.streams[name], ours, exceptions)
     yield from _judge_self(ours, exceptions)
+    yield from _judge_core(ours)
     yield from _judge_right(ours, exceptions)
 
 
@@ -193,6 +195,19 @@ def _judge_self(ours: Observed, exceptions: Exceptions) -> Iterator[Verdict]:
             yield replace(verdict, outcome=Outcome.EXCUSED, detail="a call was sent that the whole text has not")
         else:
             yield _failed(verdict, "the sum of the deltas is not the one-shot answer", answer, folded)
+
+
+def _judge_core(ours: Observed) -> Iterator[Verdict]:
+    """The HTTP application, which replays, and the parser core, which goes on, must send the same."""
+    for name, alone in ours.core.items():
+        verdict = Verdict(Rule.HTTP, Outcome.HOLDS, stream=name)
+        found = chunk_difference(ours.streams[name].chunks, alone.chunks)
+        if found:
+            detail = f"the parser core alone differs from the application: {found}"
+            verdict = replace(
+                verdict, outcome=Outcome.FAILS, detail=detail, expected=ours.streams[name].chunks, got=alone.chunks
+            )
+        yield verdict
 
 
 def _judge_right(ours: Observed, exceptions: Exceptions) -> Iterator[Verdict]:

@@ -1,7 +1,9 @@
 """Runs suites: cases in slices, slices over processes, each slice with its profile's model being the one served.
 
 One-shot answers and HTTP exchanges go through the HTTP application (or to the server at a URL), and so do the recorded
-streams. The many groupings of the self rule drive the parser core alone; a server at a URL gets a few of them.
+streams unless the run is to be fast. The many groupings of the self rule drive the parser core alone; by size they are
+answered twice, by one parser and by parsers restored at every boundary, two-way splits by restored ones only. A server
+at a URL gets a few of them.
 """
 
 import multiprocessing
@@ -26,20 +28,26 @@ from derender_api.parity.tokenizers import TokenizerMissing, locate
 
 SLICE = 24
 """Cases per unit of work."""
+SAMPLED = 8
+"""A fast run streams one case in so many over HTTP, chosen by its ID."""
+FEW_OVER_HTTP = 8
+CORE_FAILURE = "core"
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """How to run. `only` selects cases whose `suite/profile/id` contains it, `profile` those of one profile.
 
-    `every_split`: the self rule tries every two-way split instead of a few. `http_streams`: the self rule goes through
-    the HTTP application as well (slow). `url`: a running server instead of this process.
+    `every_split`: the self rule tries every two-way split instead of a few. `fast`: the parser core alone answers the
+    recorded streams, but for a sample of cases. `http_streams`: the self rule too goes through the HTTP application
+    (slow). `url`: a running server instead of this process.
     """
 
     root: Path | None = None
     profile: str | None = None
     only: str | None = None
     every_split: bool = False
+    fast: bool = False
     http_streams: bool = False
     url: str | None = None
     processes: int | None = None
@@ -117,12 +125,24 @@ class Driver:
     def observe(self, case: Case) -> Observed:
         """All answers to a case."""
         oneshot = recorded_oneshot(application.post_oneshot(self.application, case))
-        streams = {
-            name: application.post_stream(self.application, case, recorded.lens)
-            for name, recorded in case.streams.items()
-        }
-        ours = Observed(oneshot, streams)
+        ours = self._with_recorded(case, Observed(oneshot, {}))
         return self._with_selves(case, ours) if _is_streamable(case, oneshot) else ours
+
+    def _with_recorded(self, case: Case, ours: Observed) -> Observed:
+        """The same with the recorded groupings: over HTTP, in a fast run from the core but for a sample of cases.
+
+        What the core does not decide (refusals of stop strings) or refuses itself goes over HTTP only.
+        """
+        groupings = {name: recorded.lens for name, recorded in case.streams.items()}
+        core: Mapping[str, Streamed] = {}
+        if self.core and not case.request.get("stop"):
+            core = self._core_streams(self.core.streams, case, groupings)
+            if CORE_FAILURE in core:
+                core = {}
+            elif self.options.fast and crc32(case.id.encode()) % SAMPLED:
+                return replace(ours, streams=core)
+        streams = {name: application.post_stream(self.application, case, lens) for name, lens in groupings.items()}
+        return replace(ours, streams=streams, core=core)
 
     def _with_selves(self, case: Case, ours: Observed) -> Observed:
         """The same with the groupings of the self rule, the recorded ones among them.
@@ -130,31 +150,37 @@ class Driver:
         Recorded groupings that send the finish reason apart are left out where the output ends with a stop token: in
         its own chunk it is not known as one, and becomes text.
         """
-        seed = crc32(case.id.encode())
-        names = list(self_groupings(len(case.output_token_ids), every_split=self.options.every_split, seed=seed))
-        if self.core is None:
-            names = [name for name in names if "|" not in name or self.options.http_streams][:8]
-            selves = {
-                name: application.post_stream(self.application, case, self._lengths(case, name)) for name in names
-            }
-            unsteady: dict[str, Streamed] = {}
-        else:
-            selves, unsteady = self._core_streams(self.core, case, names)
         recorded = {
             f"recorded {name}": streamed
             for name, streamed in ours.streams.items()
             if not name.endswith("f") or case.finish_reason != "stop"
         }
-        return replace(ours, selves={**recorded, **selves}, unsteady=unsteady)
+        seed = crc32(case.id.encode())
+        names = list(self_groupings(len(case.output_token_ids), every_split=self.options.every_split, seed=seed))
+        if self.core is None:
+            chosen = names if self.options.http_streams else names[:FEW_OVER_HTTP]
+            selves = {
+                name: application.post_stream(self.application, case, self._lengths(case, name)) for name in chosen
+            }
+            return replace(ours, selves={**recorded, **selves})
+        splits = {name: self._lengths(case, name) for name in names if "|" in name}
+        sizes = {name: self._lengths(case, name) for name in names if "|" not in name}
+        steady = self._core_streams(self.core.streams, case, sizes)
+        restored = self._core_streams(self.core.restored_streams, case, {**sizes, **splits})
+        unsteady = {name: restored[name] for name in steady if restored.get(name) != steady[name]}
+        return replace(ours, selves={**recorded, **restored, **steady}, unsteady=unsteady)
 
+    @staticmethod
     def _core_streams(
-        self, core: CoreStreams, case: Case, names: Sequence[str]
-    ) -> tuple[dict[str, Streamed], dict[str, Streamed]]:
+        answer: Callable[[Case, Mapping[str, Sequence[int]]], dict[str, Streamed]],
+        case: Case,
+        groupings: Mapping[str, Sequence[int]],
+    ) -> dict[str, Streamed]:
         """The core's streams; an exception in it is a stream that was refused."""
         try:
-            return core.streams(case, {name: self._lengths(case, name) for name in names})
+            return answer(case, groupings)
         except Exception as error:
-            return {"core": Streamed(500, [{"exception": repr(error)}])}, {}
+            return {CORE_FAILURE: Streamed(500, [{"exception": repr(error)}])}
 
     @staticmethod
     def _lengths(case: Case, name: str) -> tuple[int, ...]:
@@ -263,7 +289,9 @@ def _paths(options: Options) -> str:
     if options.http_streams:
         return "Everything through the HTTP application in this process."
     splits = "every two-way split" if options.every_split else "some two-way splits"
+    recorded = f"recorded streams of one case in {SAMPLED}" if options.fast else "recorded streams"
+    rest = "other streams" if options.fast else "other groupings of rule self"
     return (
-        "One-shot answers, recorded streams and HTTP exchanges through the HTTP application in this process; "
-        f"the other groupings of rule self ({splits}) through the parser core."
+        f"One-shot answers, {recorded} and HTTP exchanges through the HTTP application in this process; "
+        f"the {rest} ({splits} for rule self) through the parser core."
     )

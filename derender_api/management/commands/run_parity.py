@@ -41,6 +41,9 @@ class Command(BaseCommand):
         parser.add_argument("-v", "--verbose", action="store_true", help="show the first difference side by side")
         parser.add_argument("--url", help="drive the server at this URL, which serves --profile's model")
         parser.add_argument("--every-split", action="store_true", help="rule self: every two-way split of each output")
+        parser.add_argument(
+            "--fast", action="store_true", help="recorded streams through the parser core, a sample over HTTP"
+        )
         parser.add_argument("--through-http", action="store_true", help="rule self over HTTP too (slow)")
         parser.add_argument("--processes", type=int, help="worker processes (default: one per core)")
 
@@ -74,6 +77,7 @@ class Command(BaseCommand):
                     profile=options["profile"],
                     only=options["only"],
                     every_split=options["every_split"],
+                    fast=options["fast"],
                     http_streams=options["through_http"],
                     url=options["url"],
                     processes=options["processes"],

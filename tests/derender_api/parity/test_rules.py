@@ -227,6 +227,16 @@ def test_a_restored_parser_that_differs_fails():
     assert [(each.rule, each.outcome) for each in verdicts] == [(Rule.MESSAGE, HOLDS), (Rule.SELF, FAILS)]
 
 
+def test_the_core_alone_must_send_what_the_application_sends():
+    ours = Observed(oneshot("ab"), {"1": Streamed(200, A["1"])}, core={"1": Streamed(200, B["1"])})
+    verdicts = list(judge(case(oneshot("ab"), A), ours))
+    assert [(each.rule, each.outcome) for each in verdicts] == [
+        (Rule.MESSAGE, HOLDS),
+        (Rule.DELTAS, HOLDS),
+        (Rule.HTTP, FAILS),
+    ]
+
+
 def http_case(*answers):
     exchanges = tuple(Exchange("POST", "/x", {}, b"", status, body) for status, body in answers)
     return HttpCase("s", "p", "s/c", exchanges)
