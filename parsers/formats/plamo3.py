@@ -133,6 +133,7 @@ class PlamoReasoningStage(MachineReasoningStage):
             begins = isinstance(segment, Token) and segment.token_id in self._markers.parts
             unread = isinstance(segment, Text) and not self.state.held
             if self.state.state == State.CONTENT and (self.state.span or unread):
+                self._release(out)
                 out.append(segment)
                 continue
             out += super().feed([Text(segment.text) if begins else segment])

@@ -175,7 +175,6 @@ M3_ARGUMENTS = [
     pytest.param("<days>3</days><city>x", "get_weather", {"days": 3}, id="open element"),
     pytest.param("<days>3</days><city>x</town></city>", "get_weather", {"days": 3}, id="wrong end"),
     pytest.param("", "get_weather", {}, id="none"),
-    pytest.param("<a>" * 200 + "x" + "</a>" * 200, "note", {}, id="too deep"),
 ]
 
 
@@ -183,6 +182,11 @@ M3_ARGUMENTS = [
 def test_m3_elements(body, name, arguments):
     output = m3_block(f'<invoke name="{name}">{body}</invoke>\n')
     check(m3(), output, (None, None, ((name, json.dumps(arguments)),)))
+
+
+def test_m3_elements_that_are_nested_too_deeply_are_none():
+    output = m3_block('<invoke name="note">' + "<a>" * 200 + "x" + "</a>" * 200 + "</invoke>")
+    assert summary(m3().message(output)) == (None, None, (("note", "{}"),))
 
 
 def test_m3_values_may_hold_any_tag_without_the_prefix():
