@@ -15,8 +15,8 @@ from typing import Any, Literal, get_args
 from derender_api.parity.answers import Answer, answer_from_json
 
 FILE_NAME = "divergences.json"
-DivergenceRule = Literal["message", "deltas", "contradictory", "self", "http"]
-"""An entry for `message` holds for the streams as well."""
+DivergenceRule = Literal["message", "deltas", "contradictory", "self", "http", "right"]
+"""An entry for `message` holds for the streams as well, one for a stream rule also under rule self."""
 
 
 class DivergenceError(ValueError):

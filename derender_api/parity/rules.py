@@ -74,6 +74,13 @@ class Exceptions:
                 return each
         return None
 
+    def entry_for_sum(self, folded: Answer) -> Divergence | None:
+        """The divergence of a stream rule or of rule self that demands this sum of deltas."""
+        for each in self.divergences:
+            if each.rule in ("deltas", "contradictory", "self") and each.answer and each.answer.loose == folded.loose:
+                return each
+        return None
+
     def right_where_vllm_is_wrong(self, mode: str) -> RightAnswer | None:
         """The right answer where vLLM's in this mode ("oneshot", "stream") is known to be wrong."""
         right = self.right
@@ -181,7 +188,7 @@ def _judge_self(ours: Observed, exceptions: Exceptions) -> Iterator[Verdict]:
     for name, streamed in ours.selves.items():
         verdict = Verdict(Rule.SELF, Outcome.HOLDS, stream=name)
         folded = fold(streamed.chunks)
-        entry = exceptions.entry("self", name)
+        entry = exceptions.entry_for_sum(folded) if folded else None
         if name in ours.unsteady:
             detail = "restoring from snapshots changes the deltas"
             yield replace(
@@ -189,7 +196,7 @@ def _judge_self(ours: Observed, exceptions: Exceptions) -> Iterator[Verdict]:
             )
         elif folded and folded.loose == answer.loose:
             yield verdict
-        elif folded and entry and entry.answer and folded.loose == entry.answer.loose:
+        elif entry:
             yield replace(verdict, outcome=Outcome.DIVERGES, divergence=entry.label, detail=entry.why)
         elif folded and _cannot_be_taken_back(folded, answer):
             yield replace(verdict, outcome=Outcome.EXCUSED, detail="a call was sent that the whole text has not")
@@ -214,17 +221,20 @@ def _judge_right(ours: Observed, exceptions: Exceptions) -> Iterator[Verdict]:
     right = exceptions.right
     if right is None or not right.is_answer:
         return
+    entry = exceptions.entry("right")
     if right.vllm_oneshot != "debatable":
-        yield _right(right, oneshot_answer(ours.oneshot), None)
+        yield _right(right, entry, oneshot_answer(ours.oneshot), None)
     if right.vllm_stream != "debatable":
         for name, streamed in {**ours.streams, **ours.selves}.items():
-            yield _right(right, fold(streamed.chunks), name)
+            yield _right(right, entry, fold(streamed.chunks), name)
 
 
-def _right(right: RightAnswer, answer: Answer | None, stream: str | None) -> Verdict:
+def _right(right: RightAnswer, entry: Divergence | None, answer: Answer | None, stream: str | None) -> Verdict:
     verdict = Verdict(Rule.RIGHT, Outcome.HOLDS, stream=stream)
     if right.accepts(answer):
         return verdict
+    if entry and entry.answer and answer and answer.loose == entry.answer.loose:
+        return replace(verdict, outcome=Outcome.DIVERGES, divergence=entry.label, detail=entry.why)
     got = answer.as_json() if answer else None
     return replace(verdict, outcome=Outcome.FAILS, detail=right.source, expected=right.value, got=got)
 

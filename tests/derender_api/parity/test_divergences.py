@@ -51,7 +51,7 @@ def test_an_entry_may_be_narrowed_to_suite_profile_and_streams(tmp_path):
 @pytest.mark.parametrize(
     ("entry", "text"),
     [
-        ({**ENTRY, "rule": "right"}, "is none of"),
+        ({**ENTRY, "rule": "all"}, "is none of"),
         ({**ENTRY, "why": " "}, "needs its reason"),
         ({"case": "x", "rule": "message", "why": "y"}, "answer"),
     ],

@@ -177,6 +177,13 @@ CASES = {
         {Rule.MESSAGE: FAILS},
         exceptions=reported(vllm_oneshot="debatable", vllm_stream="debatable"),
     ),
+    "a stream that may diverge may do so in every grouping": Judged(
+        oneshot("ab"),
+        oneshot("ab"),
+        {Rule.MESSAGE: HOLDS, Rule.SELF: DIVERGES},
+        exceptions=divergence("contradictory", Answer(None, "ac", (), "stop"), streams=frozenset({"1"})),
+        selves={"2|1": chunks("a", "c")},
+    ),
     "every grouping adds up to the one-shot answer": Judged(
         oneshot("ab"), oneshot("ab"), {Rule.MESSAGE: HOLDS, Rule.SELF: HOLDS}, selves={"2|1": chunks(" a", "b\n")}
     ),
