@@ -54,6 +54,7 @@ _FRAGMENT = re.compile(r"\A\s*to=|<\|(?:start|message|eom|eot)\|>")
 """What is left of a broken header, as opposed to text."""
 
 _UNSURE = re.compile(r"[^\S\n](?:t|to|to=[^\s<]*)\Z")
+_UNSURE_BEHIND_BLANK = re.compile(r"(?:t|to|to=[^\s<]*)\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +99,8 @@ REASONING_FRAME = Frame(
 class FrameState:
     """`channel`: of the open message, "" between messages, where `header` collects the text.
 
-    `held` is the beginning of a marker, `tail` text of the open message that may turn out to be a header. `framed`: a
-    header was seen.
+    `held` is the beginning of a marker, `tail` text of the open message that may turn out to be a header, which follows
+    a blank (`behind_blank`). `framed`: a header was seen.
     """
 
     channel: str = ""
@@ -108,6 +109,7 @@ class FrameState:
     tail: str = ""
     header: list[str] = field(default_factory=list)
     framed: bool = False
+    behind_blank: bool = False
 
 
 class FrameReader(Stage):
@@ -142,8 +144,13 @@ class FrameReader(Stage):
             return
         text = state.tail + text
         unsure = _UNSURE.search(text, max(0, len(text) - _HEADER_LIMIT))
-        state.tail = text[unsure.start() :] if unsure else ""
-        self._body(text[: unsure.start()] if unsure else text, out)
+        if unsure is None and state.behind_blank:
+            unsure = _UNSURE_BEHIND_BLANK.match(text)
+        certain = text[: unsure.start()] if unsure else text
+        state.tail = text[len(certain) :]
+        if certain:
+            state.behind_blank = certain[-1].isspace() and certain[-1] != "\n"
+            self._body(certain, out)
 
     def _marker(self, marker: str, out: list[Any]) -> None:
         state = self.state
@@ -175,7 +182,7 @@ class FrameReader(Stage):
             return
         before = "".join(state.header[:-_HEADER_PARTS]) + text[: match.start()]
         if not state.framed and before.strip() and not _FRAGMENT.search(before):
-            self._loose(before, out)
+            self._loose(before, out, framed=True)
         self._open(recipient or BARE, before, match.group(), out)
 
     def _header_inside(self, out: list[Any]) -> None:
@@ -198,7 +205,7 @@ class FrameReader(Stage):
 
     def _open(self, recipient: str, before: str, header: str, out: list[Any]) -> None:
         state = self.state
-        state.framed, state.header = True, []
+        state.framed, state.behind_blank, state.header = True, False, []
         state.channel, state.recipient = self._frame.channel(recipient), recipient
         self._begin(before, header + MESSAGE, out)
 
@@ -221,11 +228,11 @@ class FrameReader(Stage):
             self._end("", out)
             state.channel = ""
         elif not state.framed and (loose := "".join(state.header).removesuffix(EOT).removesuffix(EOM)):
-            self._loose(loose, out)
+            self._loose(loose, out, framed=False)
         state.header = []
 
-    def _loose(self, text: str, out: list[Any]) -> None:
-        """Text before any header."""
+    def _loose(self, text: str, out: list[Any], *, framed: bool) -> None:
+        """Text before any header; `framed`: a header follows."""
         raise NotImplementedError
 
     def _begin(self, before: str, header: str, out: list[Any]) -> None:
@@ -293,8 +300,8 @@ class MuseThoughts(FrameReader, ReasoningStage):
             if fresh:
                 out.append(Text(fresh))
 
-    def _loose(self, text: str, out: list[Any]) -> None:
-        out.append(Text(text))
+    def _loose(self, text: str, out: list[Any], *, framed: bool) -> None:
+        out.append(Text(text, answer=framed))
 
     def _begin(self, before: str, header: str, out: list[Any]) -> None:
         state = self.state
@@ -428,9 +435,9 @@ class MuseCalls(FrameReader, ToolStage):
         self._close(events)
         return events
 
-    def _loose(self, text: str, out: list[Any]) -> None:
+    def _loose(self, text: str, out: list[Any], *, framed: bool) -> None:
         """Without any header, calls count wherever they stand, and the whole text is the answer too."""
-        if not self.state.framed:
+        if not framed:
             for match in _INVOKE.finditer(text):
                 self._call(match, out)
         out.append(Content(text))
