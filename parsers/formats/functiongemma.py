@@ -17,6 +17,7 @@ from parsers.engine.assembly import dump_json
 from parsers.engine.context import RequestContext
 from parsers.engine.ending import Ending, EndingState
 from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Event, Segment
+from parsers.engine.partial import held_back
 from parsers.engine.scanner import text_of
 from parsers.engine.stage import Outcome, ToolFormat, ToolStage
 from parsers.engine.vocabulary import Vocabulary
@@ -32,12 +33,6 @@ _MARK = re.compile(f"{ESCAPE}|{END}")
 _VALUE_END = re.compile(f"{ESCAPE}|}}{END}")
 _KEY = re.compile(r"(\w+):\Z")
 _NAME_LIMIT = 1024
-
-
-def held_back(text: str, *marks: str) -> int:
-    """How many code points at the end of `text` may be the beginning of a mark."""
-    sizes = range(min(max(map(len, marks)) - 1, len(text)), 0, -1)
-    return next((size for size in sizes if any(mark[:-1].startswith(text[-size:]) for mark in marks)), 0)
 
 
 @dataclass(slots=True)
