@@ -16,8 +16,9 @@ from parsers.engine.context import RequestContext
 from parsers.engine.exceptions import ParserConfigurationError
 from parsers.engine.lexer import Lexer
 from parsers.engine.stage import Outcome, ToolFormat, ToolStage
+from parsers.engine.tagged_pairs import TaggedCalls, Tags
 from parsers.engine.vocabulary import Vocabulary
-from parsers.formats.hy_v3 import TAGS, HyV3Reasoning, TaggedCalls, Tags, bind, suffixed
+from parsers.formats.hy_v3 import TAGS, HyV3Reasoning, bind, suffixed
 
 _SUFFIXED = re.compile(r"<(?:think|tool_calls|tool_call|arg_key|arg_value)((?::[^<>]*)?)>\Z")
 

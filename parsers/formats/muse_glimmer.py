@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from parsers.formats.muse import BARE, REASONING_HEADER, TOOL_HEADER, Frame, MuseReasoning, MuseTools
+from parsers.engine.message_frames import BARE, Frame
+from parsers.formats.muse import REASONING_HEADER, TOOL_HEADER, MuseReasoning, MuseTools
 
 TOOL_FRAME = Frame(
     thoughts=frozenset({"self"}),
