@@ -13,6 +13,7 @@ from derender_api.logprobs import NonFiniteNumber
 from derender_api.protocol.common import PerRequestMetrics, UsageInfo
 from derender_api.protocol.generate import PromptLogprob
 from parsers.engine.assembly import Call, CallDelta, Delta, Message
+from parsers.engine.events import Citation
 
 Json = dict[str, Any]
 
@@ -208,7 +209,7 @@ def chat_chunk_choice(
 
 
 def chat_delta(delta: Delta, *, is_first: bool) -> Json:
-    """What a chunk adds; the first one names the role. `tool_calls` is absent where there are none."""
+    """What a chunk adds; the first one names the role. `tool_calls` and `citations` are absent where there are none."""
     answer: Json = {
         "role": "assistant" if is_first else None,
         "content": delta.content,
@@ -216,6 +217,8 @@ def chat_delta(delta: Delta, *, is_first: bool) -> Json:
     }
     if delta.calls:
         answer["tool_calls"] = [_tool_call_delta(call) for call in delta.calls]
+    if delta.citations:
+        answer["citations"] = [_citation(citation) for citation in delta.citations]
     return answer
 
 
@@ -226,6 +229,17 @@ def _tool_call_delta(call: CallDelta) -> Json:
         "type": "function" if opens else None,
         "index": call.index,
         "function": {"name": call.name, "arguments": call.arguments},
+    }
+
+
+def _citation(citation: Citation) -> Json:
+    return {
+        "start": citation.start,
+        "end": citation.end,
+        "text": citation.text,
+        "sources": [],
+        "content_index": None,
+        "type": citation.type,
     }
 
 

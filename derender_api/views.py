@@ -1,13 +1,15 @@
 """Views of the API: the body to a wire model, the service's answer to a response. Errors are raised."""
 
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from derender_api.answers import encoded
-from derender_api.openapi import either
+from derender_api.openapi import answers, either
+from derender_api.protocol.answer import DetokenizeAnswer, TokenizeAnswer
+from derender_api.protocol.chat_answer import ChatChunkAnswer, ChatCompletionAnswer
+from derender_api.protocol.completion_answer import CompletionAnswer, CompletionChunkAnswer
 from derender_api.protocol.derender import (
     DerenderChatRequest,
     DerenderChatStreamRequest,
@@ -42,7 +44,7 @@ class ChatDerenderView(ApiView):
     @extend_schema(
         summary="Token IDs of a chat to a chat completion, whole or chunk by chunk",
         request=either("ChatDerenderBody", DerenderChatRequest, DerenderChatStreamRequest),
-        responses=OpenApiTypes.OBJECT,
+        responses=answers(either("ChatDerenderAnswer", ChatCompletionAnswer, ChatChunkAnswer)),
         tags=["derender"],
     )
     def post(self, request: Request) -> Response:
@@ -58,7 +60,7 @@ class CompletionDerenderView(ApiView):
     @extend_schema(
         summary="Token IDs of completions to a text completion, whole or chunk by chunk",
         request=either("CompletionDerenderBody", DerenderCompletionRequest, DerenderCompletionStreamRequest),
-        responses=OpenApiTypes.OBJECT,
+        responses=answers(either("CompletionDerenderAnswer", CompletionAnswer, CompletionChunkAnswer)),
         tags=["derender"],
     )
     def post(self, request: Request) -> Response:
@@ -74,7 +76,7 @@ class TokenizeView(ApiView):
     @extend_schema(
         summary="A text, or a conversation in the model's chat template, to token IDs",
         request=either("TokenizeBody", TokenizePromptRequest, TokenizeChatRequest),
-        responses=OpenApiTypes.OBJECT,
+        responses=answers(TokenizeAnswer),
         tags=["tokens"],
     )
     def post(self, request: Request) -> Response:
@@ -86,7 +88,7 @@ class DetokenizeView(ApiView):
     """POST /detokenize."""
 
     @extend_schema(
-        summary="Token IDs to text", request=DetokenizeRequest, responses=OpenApiTypes.OBJECT, tags=["tokens"]
+        summary="Token IDs to text", request=DetokenizeRequest, responses=answers(DetokenizeAnswer), tags=["tokens"]
     )
     def post(self, request: Request) -> Response:
         """`{"prompt"}`: the text, special tokens kept."""

@@ -1,9 +1,14 @@
-"""Every answer and every chunk is what the types of the `openai` package expect."""
+"""Every answer and every chunk is what the types of the `openai` package expect, and what our own say, key by key."""
+
+import json
 
 import pytest
 from openai.types import Completion
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
+from derender_api.protocol.answer import ErrorAnswer
+from derender_api.protocol.chat_answer import ChatChunkAnswer, ChatCompletionAnswer
+from derender_api.protocol.completion_answer import CompletionAnswer, CompletionChunkAnswer
 from tests.derender_api.support import (
     CHAT,
     COMPLETION,
@@ -35,6 +40,12 @@ def valid(model, answer):
     return model.model_validate(answer, strict=True)
 
 
+def assert_documented(model, answer):
+    """`answer` has the fields of `model` and no others, in order; those that may be absent are not null."""
+    documented = model.model_validate(answer, strict=True)
+    assert json.dumps(documented.model_dump(exclude_unset=True)) == json.dumps(answer)
+
+
 def posted(path, body):
     status, answer = post(path, body)
     assert status == 200, answer
@@ -50,6 +61,7 @@ def test_parsed_chat_answers_and_chunks(tool_choice):
         ids = [*encode(model, TEXT), END]
         answer = posted(CHAT, oneshot(ids, choice={"logprobs": LOGPROBS}, chat_request=request))
         assert valid(ChatCompletion, answer).choices[0].message.reasoning
+        assert_documented(ChatCompletionAnswer, answer)
 
         state = None
         for number, token_id in enumerate(ids):
@@ -67,6 +79,7 @@ def test_parsed_chat_answers_and_chunks(tool_choice):
             )
             state = answer["stream_state"]
             valid(ChatCompletionChunk, answer["chunk"])
+            assert_documented(ChatChunkAnswer, answer)
 
 
 def test_plain_chat_answers_and_chunks():
@@ -82,5 +95,15 @@ def test_completions_and_their_chunks():
     with served():
         answer = posted(COMPLETION, completions(choice={"logprobs": LOGPROBS}))
         assert valid(Completion, answer).choices[0].text == "Hello world"
+        assert_documented(CompletionAnswer, answer)
         answer = posted(COMPLETION, chunk([WORLD], choice={"logprobs": LOGPROBS, "finish_reason": "stop"}))
         assert valid(Completion, answer["chunk"]).choices[0].text == " world"
+        assert_documented(CompletionChunkAnswer, answer)
+
+
+def test_errors():
+    with served():
+        status, answer = post(CHAT, {})
+
+    assert status == 400
+    assert_documented(ErrorAnswer, answer)
