@@ -94,7 +94,7 @@ def run(
             result.results += outcome
         progress(len(each.lines))
     seconds = time.monotonic() - started
-    return RunResult(list(profiles.values()), _stale(known, profiles.values()), _paths(options), seconds)
+    return RunResult(list(profiles.values()), _stale(known, profiles.values(), options), _paths(options), seconds)
 
 
 def run_work(work: Work) -> list[CaseResult] | str:
@@ -271,14 +271,15 @@ def _start_process() -> None:
     logging.disable(logging.CRITICAL)
 
 
-def _stale(known: Sequence[Divergence], profiles: Iterable[ProfileResult]) -> list[str]:
-    """Divergences about cases that were run and that needed none."""
+def _stale(known: Sequence[Divergence], profiles: Iterable[ProfileResult], options: Options) -> list[str]:
+    """Divergences about cases that were run and that needed none. Those of rule self may need a split not tried."""
     needed = {verdict.divergence for profile in profiles for result in profile.results for verdict in result.verdicts}
     ran = [(profile, result.id) for profile in profiles for result in profile.results]
     return sorted(
         entry.label
         for entry in known
         if entry.label not in needed
+        and (entry.rule != "self" or options.every_split)
         and any(entry.concerns(suite=each.suite, profile=each.profile, case=case) for each, case in ran)
     )
 
