@@ -63,5 +63,20 @@ class DerenderSettings:
         """Longest time until a change in the ServedModel table reaches a worker."""
         return self._get("MODELS_REFRESH_SECONDS", 2.0)
 
+    @property
+    def parser_cache_entries(self) -> int:
+        """Most replayed parsers that a worker remembers; 0 remembers none."""
+        return self._get("PARSER_CACHE_ENTRIES", 4096)
+
+    @property
+    def parser_cache_bytes(self) -> int:
+        """Most bytes of replayed parsers that a worker remembers."""
+        return self._get("PARSER_CACHE_BYTES", 64 * MEBIBYTE)
+
+    @property
+    def parser_cache_seconds(self) -> float:
+        """How long a replayed parser is remembered."""
+        return self._get("PARSER_CACHE_SECONDS", 600.0)
+
 
 conf = DerenderSettings()

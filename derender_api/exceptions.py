@@ -16,10 +16,14 @@ SYSTEM_PATH = re.compile(
 
 
 class ApiError(Exception):
-    """An error that a client of the API sees. `status` is the HTTP status and the body's `code`."""
+    """An error that a client of the API sees.
+
+    `status` is the HTTP status, and the body's `code` unless it has its own.
+    """
 
     status: ClassVar[int] = 500
     type: ClassVar[str] = "InternalServerError"
+    code: ClassVar[str | None] = None
 
     def __init__(self, message: str, *, param: str | None = None) -> None:
         super().__init__(message)
@@ -101,6 +105,24 @@ class InvalidStreamState(BadRequest):
         super().__init__(f"invalid stream_state: {problem}")
 
 
+class TamperedStreamState(InvalidStreamState):
+    """The client's fault: a compact stream state that this service, or its present key, did not sign."""
+
+    code = "stream_state_tampered"
+
+
+class OutdatedStreamState(InvalidStreamState):
+    """Nobody's fault: a compact stream state of another version of this service; the stream must begin anew."""
+
+    code = "stream_state_outdated"
+
+
+class ForeignStreamState(InvalidStreamState):
+    """The client's fault: a compact stream state of another model, endpoint or parser."""
+
+    code = "stream_state_foreign"
+
+
 class InvalidBody(ApiError):
     """The client's fault: a body that is not a request. `type` is vLLM's, with a blank (protocol 9.2)."""
 
@@ -166,7 +188,7 @@ def error_content(error: ApiError) -> dict[str, Any]:
             "message": sanitized(error.message),
             "type": error.type,
             "param": error.param,
-            "code": error.status,
+            "code": error.code or error.status,
         }
     }
 

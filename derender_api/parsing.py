@@ -3,16 +3,20 @@
 import logging
 import secrets
 from collections.abc import Mapping, Sequence
-from hashlib import blake2b
+from functools import cached_property
 from typing import Any
 
+import orjson
+
+from derender_api.conf import conf
 from derender_api.exceptions import BadRequest
 from derender_api.loaded_model import LoadedModel
+from derender_api.parser_cache import bytes_of_ids, digest_of, parser_cache
 from derender_api.protocol.openai_request import ChatCompletionRequest, NamedTool
 from derender_api.stream_state import Carried
 from parsers.engine.assembly import Delta, Message
 from parsers.engine.context import NamedToolChoice, RequestContext
-from parsers.engine.detokenizer import Detokenizer, seeded_window
+from parsers.engine.detokenizer import Detokenizer, Window, seeded_window
 from parsers.engine.exceptions import UnsupportedRequestError
 from parsers.engine.parser import OutputParser, ParserPlan
 
@@ -91,13 +95,58 @@ def random_seed() -> bytes:
 
 
 def chunk_seed(request_id: str, index: int, prompt_token_ids: Sequence[int], carried: Carried) -> bytes:
-    """Seed of the call IDs of a chunk: the same when the same chunk is sent again."""
-    parts = [request_id, index, len(prompt_token_ids), list(prompt_token_ids[-SEED_PROMPT_TOKENS:])]
-    return blake2b(repr([*parts, carried.output_token_ids]).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    """Seed of the call IDs of a chunk: the same when the same chunk is sent again.
+
+    In the compact form it is chosen with the first chunk and travels with the state.
+    """
+    if carried.call_id_seed:
+        return bytes.fromhex(carried.call_id_seed)
+    prompt = bytes_of_ids(prompt_token_ids[-SEED_PROMPT_TOKENS:])
+    name = f"{index} {len(prompt_token_ids)} {request_id}".encode("utf-8", "surrogatepass")
+    return digest_of(name, prompt, bytes_of_ids(carried.output_token_ids))
 
 
-class ReplayedParser:
-    """The parser of a stream, rebuilt from the output so far: one call is linear in prompt and output."""
+class StreamParser:
+    """The parser of a stream, where the output so far has left it, with the detokenizer that feeds it."""
+
+    def __init__(self, parser: OutputParser, detokenizer: Detokenizer) -> None:
+        parser.calls_streamed = False
+        self._parser = parser
+        self._detokenizer = detokenizer
+
+    @property
+    def calls_streamed(self) -> bool:
+        """Whether this chunk has calls that are kept, before `parallel_tool_calls` drops any."""
+        return self._parser.calls_streamed
+
+    @property
+    def calls_revoked(self) -> bool:
+        """Whether the stream has ended and its only call was cut, so that it counts as none."""
+        return self._parser.calls_revoked
+
+    def step(self, token_ids: Sequence[int], *, decoded: int, finished: bool) -> Delta:
+        """The delta of this chunk. The parser sees all IDs, and the text of the first `decoded` of them."""
+        texts = self._detokenizer.decode(token_ids[:decoded])
+        texts += [""] * (len(token_ids) - len(texts))
+        return self._parser.feed(token_ids, texts, finished=finished) or Delta()
+
+    def replay(self, token_ids: Sequence[int], lengths: Sequence[int]) -> None:
+        """Steps again through the chunks of an earlier output."""
+        texts = self._detokenizer.decode(token_ids)
+        start = 0
+        for length in lengths:
+            end = start + length
+            self._parser.feed(token_ids[start:end], texts[start:end], finished=False)
+            start = end
+        self._parser.calls_streamed = False
+
+    def snapshot(self) -> tuple[dict[str, Any], Window]:
+        """What the parser and the detokenizer must remember."""
+        return self._parser.snapshot(), self._detokenizer.window
+
+
+class StreamParsers:
+    """Opens the parser of a stream from what the client carries, and notes where a chunk leaves it."""
 
     def __init__(
         self,
@@ -109,28 +158,64 @@ class ReplayedParser:
         carried: Carried,
         spaced: bool,
     ) -> None:
-        codec = model.tokenizer.codec if spaced else model.tokenizer.codec_unspaced
-        window = seeded_window(codec, prompt_token_ids, skip_special=False)
-        self._detokenizer = Detokenizer(codec, skip_special=False, window=window)
-        self._parser = open_parser(plan, context, prompt_token_ids)
-        self._replay(carried)
-        self._parser.calls_streamed = False
+        self._plan = plan
+        self._context = context
+        self._model = model
+        self._prompt_token_ids = prompt_token_ids
+        self._carried = carried
+        self._codec = model.tokenizer.codec if spaced else model.tokenizer.codec_unspaced
 
-    def _replay(self, carried: Carried) -> None:
-        texts = self._detokenizer.decode(carried.output_token_ids)
-        start = 0
-        for length in carried.output_chunk_lens:
-            end = start + length
-            self._parser.feed(carried.output_token_ids[start:end], texts[start:end], finished=False)
-            start = end
+    def open(self) -> StreamParser:
+        """The parser behind the output so far. Raises InvalidSnapshotError for a state it did not write."""
+        carried = self._carried
+        if carried.parser is not None:
+            return self._restored(carried.parser, carried.window)
+        if not carried.output_token_ids:
+            return self._new()
+        kept = parser_cache.get(self._key())
+        if kept is not None:
+            snapshot, (pieces, prefix, read) = orjson.loads(kept)
+            return self._restored(snapshot, Window(pieces=tuple(pieces), prefix=prefix, read=read))
+        parser = self._new()
+        parser.replay(carried.output_token_ids, carried.output_chunk_lens)
+        return parser
 
-    @property
-    def calls_streamed(self) -> bool:
-        """Whether this chunk has calls that are kept, before `parallel_tool_calls` drops any."""
-        return self._parser.calls_streamed
+    def close(self, parser: StreamParser) -> None:
+        """Notes where the parser stands, for the next chunk."""
+        snapshot, window = parser.snapshot()
+        if self._carried.form == "compact":
+            self._carried.parser, self._carried.window = snapshot, window
+        elif self._carried.output_token_ids and conf.parser_cache_entries:
+            state = [snapshot, [window.pieces, window.prefix, window.read]]
+            parser_cache.put(self._key(), orjson.dumps(state))
 
-    def step(self, token_ids: Sequence[int], *, decoded: int, finished: bool) -> Delta:
-        """The delta of this chunk. The parser sees all IDs, and the text of the first `decoded` of them."""
-        texts = self._detokenizer.decode(token_ids[:decoded])
-        texts += [""] * (len(token_ids) - len(texts))
-        return self._parser.feed(token_ids, texts, finished=finished) or Delta()
+    def _new(self) -> StreamParser:
+        parser = open_parser(self._plan, self._context, self._prompt_token_ids)
+        window = seeded_window(self._codec, self._prompt_token_ids, skip_special=False)
+        return StreamParser(parser, Detokenizer(self._codec, skip_special=False, window=window))
+
+    def _restored(self, snapshot: Mapping[str, Any], window: Window) -> StreamParser:
+        parser = self._plan.restore(self._context, snapshot)
+        return StreamParser(parser, Detokenizer(self._codec, skip_special=False, window=window))
+
+    @cached_property
+    def _origin(self) -> bytes:
+        """A digest of all that leads to the stream: model, request and prompt."""
+        context = self._context
+        request = [
+            context.tools,
+            context.tool_choice,
+            context.parallel_tool_calls,
+            context.include_reasoning,
+            context.template_kwargs,
+            context.own_template_kwargs,
+            context.history_tool_calls,
+            context.structural_tag,
+        ]
+        names = f"{self._model.configuration!r} {self._plan.name} {id(self._codec)}".encode()
+        return digest_of(names, orjson.dumps(request, default=repr), bytes_of_ids(self._prompt_token_ids))
+
+    def _key(self) -> bytes:
+        carried = self._carried
+        output, lengths = bytes_of_ids(carried.output_token_ids), bytes_of_ids(carried.output_chunk_lens)
+        return digest_of(self._origin, output, lengths)

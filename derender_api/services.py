@@ -10,7 +10,7 @@ from derender_api.catalog import catalog
 from derender_api.exceptions import ApiError, BadRequest, InvalidStreamState
 from derender_api.loaded_model import LoadedModel
 from derender_api.logprobs import LogprobResolver, chat_limit, completion_limit, next_context
-from derender_api.parsing import ReplayedParser, chunk_seed, parse_output, random_seed, request_context
+from derender_api.parsing import StreamParsers, chunk_seed, parse_output, random_seed, request_context
 from derender_api.protocol.derender import (
     DerenderChatRequest,
     DerenderChatStreamRequest,
@@ -24,10 +24,11 @@ from derender_api.protocol.generate import (
 )
 from derender_api.protocol.openai_request import ChatCompletionRequest, CompletionRequest, GenerationRequest
 from derender_api.stop import Ending, StopRules, cut_at_stop_string, end_of_output
-from derender_api.stream_state import Carried
+from derender_api.stream_state import Carried, Form
 from parsers.engine.assembly import Delta, Message
 from parsers.engine.context import RequestContext, finish_reason
 from parsers.engine.detokenizer import Codec, Detokenizer, seeded_window
+from parsers.engine.parser import ParserPlan
 
 logger = logging.getLogger(__name__)
 
@@ -113,8 +114,9 @@ def _chat_choice(
 def derender_chat_chunk(request: DerenderChatStreamRequest) -> Json:
     """One chunk of the engine's stream to a chat completion chunk and the state for the next call."""
     model = catalog.resolve(request.model or None)
-    _check_chat_chunk(request, model)
-    carried = Carried.of(request.stream_state)
+    scope = _scope("chat", model)
+    carried = Carried.of(request.stream_state, form=_form(request, model), scope=scope)
+    _check_chat_chunk(request, model, carried)
     chunk, chat_request = request.generate_chunk, request.chat_request
     with _failures_are_bad_state():
         choices = [_chat_chunk_choice(choice, request, model, carried) for choice in chunk.choices]
@@ -127,20 +129,20 @@ def derender_chat_chunk(request: DerenderChatStreamRequest) -> Json:
         prompt_token_ids=chunk.prompt_token_ids if returns_ids else None,
         metrics=answers.echoed_metrics(chunk.metrics),
     )
-    return {"chunk": answer, "stream_state": carried.answer()}
+    return {"chunk": answer, "stream_state": carried.answer(scope=scope)}
 
 
-def _check_chat_chunk(request: DerenderChatStreamRequest, model: LoadedModel) -> None:
-    choices, state = request.generate_chunk.choices, request.stream_state
+def _check_chat_chunk(request: DerenderChatStreamRequest, model: LoadedModel, carried: Carried) -> None:
+    choices = request.generate_chunk.choices
     limits.check_no_stop_strings(request.chat_request.stop if request.chat_request else None)
     _require_chat_request(model, request.chat_request)
-    if model.plan is not None and request.prompt_token_ids is None:
+    if model.plan is not None and request.prompt_token_ids is None and carried.parser is None:
         raise BadRequest(PROMPT_NEEDED)
     if len(choices) > 1:
         raise BadRequest(f"derender_chat_stream expects at most one choice per chunk (got {len(choices)}).")
     limits.check_stream_length(
-        prompt=len(request.prompt_token_ids or ()),
-        output=len(state.output_token_ids) if state else 0,
+        prompt=carried.prompt_count or len(request.prompt_token_ids or ()),
+        output=carried.output_count,
         delta=sum(len(choice.token_ids or ()) for choice in choices),
         model=model,
     )
@@ -158,7 +160,9 @@ def _chat_chunk_choice(
     else:
         seed = chunk_seed(request.generate_chunk.request_id, choice.index, request.prompt_token_ids or (), carried)
         context = request_context(chat_request, model, call_id_seed=seed)
-        delta = _parsed_chunk(choice, token_ids, ending, context, request, model, carried)
+        carried.call_id_seed = seed.hex()
+        carried.prompt_count = carried.prompt_count or len(request.prompt_token_ids or ())
+        delta = _parsed_chunk(choice, token_ids, ending, context, request, model.plan, model, carried)
         if reason is not None:
             reason = finish_reason(context, reason, carried.tools_streamed)
     shows_metadata = not _hides_metadata(model, chat_request)
@@ -183,15 +187,13 @@ def _parsed_chunk(
     ending: Ending,
     context: RequestContext,
     request: DerenderChatStreamRequest,
+    plan: ParserPlan,
     model: LoadedModel,
     carried: Carried,
 ) -> Delta:
     """The parser's delta. A chunk that neither adds nor ends anything is no step of the parser."""
-    plan = model.plan
     ends = choice.finish_reason is not None
-    if plan is None or not (token_ids or (ends and carried.output_token_ids)):
-        return Delta()
-    parser = ReplayedParser(
+    parsers = StreamParsers(
         plan,
         context,
         model,
@@ -199,12 +201,18 @@ def _parsed_chunk(
         carried=carried,
         spaced=request.chat_request is None or request.chat_request.spaces_between_special_tokens,
     )
+    if not (token_ids or (ends and carried.has_output)):
+        if carried.form == "compact" and carried.parser is None:
+            parsers.close(parsers.open())
+        return Delta()
+    parser = parsers.open()
     delta = parser.step(token_ids, decoded=ending.decoded, finished=ends)
-    carried.tools_streamed = carried.tools_streamed or parser.calls_streamed
+    carried.tools_streamed = (carried.tools_streamed or parser.calls_streamed) and not parser.calls_revoked
     for call in delta.calls:
         if call.id is not None:
             call.id = carried.pinned_call_id(call.index, call.id)
     carried.extend_output(token_ids)
+    parsers.close(parser)
     return delta
 
 
@@ -280,7 +288,8 @@ def derender_completion_chunk(request: DerenderCompletionStreamRequest) -> Json:
     limits.check_prompt(request.prompt_token_ids, model)
     if len(chunk.choices) > 1:
         raise BadRequest("derender_completion_stream expects at most one choice per chunk")
-    carried = Carried.of(request.stream_state)
+    scope = _scope("completion", model)
+    carried = Carried.of(request.stream_state, form=_form(request, model), scope=scope)
     choices = [_completion_chunk_choice(choice, request, model, carried) for choice in chunk.choices]
     answer = answers.completion_chunk(
         request_id=chunk.request_id,
@@ -289,7 +298,7 @@ def derender_completion_chunk(request: DerenderCompletionStreamRequest) -> Json:
         usage=answers.chunk_usage(chunk.usage, prompt_tokens=request.prompt_tokens),
         metrics=answers.echoed_metrics(chunk.metrics),
     )
-    return {"chunk": answer, "stream_state": carried.answer()}
+    return {"chunk": answer, "stream_state": carried.answer(scope=scope)}
 
 
 def _completion_chunk_choice(
@@ -323,6 +332,16 @@ def _completion_chunk_choice(
 
 
 # --- common steps -----------------------------------------------------------------------------------------------------
+
+
+def _scope(endpoint: str, model: LoadedModel) -> tuple[str, str, str]:
+    """What a compact stream state belongs to."""
+    return endpoint, model.names[0], model.plan.name if model.plan else ""
+
+
+def _form(request: DerenderChatStreamRequest | DerenderCompletionStreamRequest, model: LoadedModel) -> Form:
+    """The form of the states of a stream that begins."""
+    return request.stream_state_format or model.configuration.stream_state_format
 
 
 def _require_chat_request(model: LoadedModel, request: ChatCompletionRequest | None) -> None:

@@ -17,6 +17,7 @@ class Environment(BaseSettings):
 
     debug: bool = False
     secret_key: str | None = None
+    secret_key_fallbacks: list[str] = []
     allowed_hosts: list[str] = ["*"]
     csrf_trusted_origins: list[str] = []
     database_url: str | None = None
@@ -30,3 +31,6 @@ class Environment(BaseSettings):
     max_stop_strings: int = 4
     max_completion_prompts: int = 1024
     models_refresh_seconds: float = 2.0
+    parser_cache_entries: int = 4096
+    parser_cache_bytes: int = 64 * MEBIBYTE
+    parser_cache_seconds: float = 600.0

@@ -14,6 +14,7 @@ DEBUG = ENVIRONMENT.debug
 # Signs stream states and admin sessions. Without one of its own, a server makes one up at every start: its workers
 # share it, a restart or a second host does not.
 SECRET_KEY = ENVIRONMENT.secret_key or secrets.token_urlsafe(50)
+SECRET_KEY_FALLBACKS = ENVIRONMENT.secret_key_fallbacks
 ALLOWED_HOSTS = ENVIRONMENT.allowed_hosts
 CSRF_TRUSTED_ORIGINS = ENVIRONMENT.csrf_trusted_origins
 
@@ -26,6 +27,9 @@ DERENDER = {
     "MAX_STOP_STRINGS": ENVIRONMENT.max_stop_strings,
     "MAX_COMPLETION_PROMPTS": ENVIRONMENT.max_completion_prompts,
     "MODELS_REFRESH_SECONDS": ENVIRONMENT.models_refresh_seconds,
+    "PARSER_CACHE_ENTRIES": ENVIRONMENT.parser_cache_entries,
+    "PARSER_CACHE_BYTES": ENVIRONMENT.parser_cache_bytes,
+    "PARSER_CACHE_SECONDS": ENVIRONMENT.parser_cache_seconds,
     "MODEL_VALIDATORS": ["derender_api.catalog.validate_loadable"],
 }
 

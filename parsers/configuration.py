@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 TokenizerMode = Literal["auto", "hf", "slow", "mistral"]
+StreamStateFormat = Literal["replay", "compact"]
 
 
 class ModelConfigurationError(ValueError):
@@ -24,6 +25,7 @@ class ModelConfiguration:
     `model` is a folder or a hub id. `name` defaults to `model`. `aliases` are further names it answers to.
     `tokenizer` (folder or hub id) defaults to `model`; `chat_template` is a file or the template's text.
     `max_model_len` of None means: from the model's config.json. `max_logprobs` of -1 means no limit.
+    `stream_state_format` is the form of stream states where a stream asks for none.
     """
 
     model: str
@@ -39,6 +41,7 @@ class ModelConfiguration:
     default_chat_template_kwargs: dict[str, Any] = field(default_factory=dict)
     max_model_len: int | None = None
     max_logprobs: int = 20
+    stream_state_format: StreamStateFormat = "replay"
 
     def __post_init__(self) -> None:
         if not self.model:

@@ -18,6 +18,13 @@ class TokenizerMode(models.TextChoices):
     MISTRAL = "mistral", "mistral"
 
 
+class StreamStateFormat(models.TextChoices):
+    """What a streaming client carries where it asks for nothing else."""
+
+    REPLAY = "replay", "replay (as vLLM)"
+    COMPACT = "compact", "compact"
+
+
 class ServedModel(models.Model):
     """One served model: the fields of ModelConfiguration, a switch and a place in the order."""
 
@@ -34,6 +41,12 @@ class ServedModel(models.Model):
     default_chat_template_kwargs = models.JSONField(default=dict, blank=True)
     max_model_len = models.PositiveIntegerField(null=True, blank=True, help_text="Empty: from config.json.")
     max_logprobs = models.IntegerField(default=20, help_text="-1: no limit.")
+    stream_state_format = models.CharField(
+        max_length=16,
+        choices=StreamStateFormat,
+        default=StreamStateFormat.REPLAY,
+        help_text="Stream states of clients that ask for no form.",
+    )
     enabled = models.BooleanField(default=True, help_text="Only enabled models are served.")
     position = models.IntegerField(default=0, help_text="Order; the first model answers requests that name none.")
 

@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from derender_api.protocol.common import TokenIds, WireModel
 from derender_api.protocol.decoding import Shapes
-from derender_api.protocol.generate import GenerateTokensResponse, GenerateTokensStreamResponse, StreamState
+from derender_api.protocol.generate import AnyState, GenerateTokensResponse, GenerateTokensStreamResponse
 from derender_api.protocol.openai_request import ChatCompletionRequest, CompletionRequest
 
 
@@ -20,12 +20,14 @@ class StreamRequest(WireModel):
     """Served model name; the first one if null or empty."""
     generate_chunk: GenerateTokensStreamResponse
     """One chunk of the engine's stream."""
-    stream_state: StreamState | None = None
+    stream_state: AnyState | None = None
     """What the previous answer held; null on the first call."""
+    stream_state_format: Literal["replay", "compact"] | None = None
+    """First call only: the form of the states to come; null for the model's default. "replay" is vLLM's own."""
     prompt_tokens: int | None = None
     """Prompt tokens for `usage`; wins over the chunk's own count."""
     prompt_token_ids: TokenIds | None = None
-    """Token IDs of the prompt; needed on every call where the model has a parser."""
+    """Token IDs of the prompt. Where the model has a parser: needed on every call, in the compact form on the first."""
 
 
 class DerenderChatRequest(WireModel):

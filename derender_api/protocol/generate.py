@@ -3,7 +3,7 @@
 import secrets
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import Field, field_validator, model_validator, with_config
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator, with_config
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
@@ -220,7 +220,10 @@ class StreamState(WireModel):
 
 
 class CompactState(WireModel):
-    """What a client that asked for the compact form carries instead: the parser's own state, signed. Send it back as is."""
+    """What a client that asked for the compact form carries instead.
+
+    The parser's own state, signed. Send it back as is.
+    """
 
     format: Literal["compact"]
     """Tells the form."""
@@ -230,10 +233,10 @@ class CompactState(WireModel):
 
 def _form(value: Any) -> str:
     has_format = isinstance(value, dict) and value.get("format") == "compact"
-    return "compact" if has_format or isinstance(value, CompactState) else "replay"
+    return "[compact]" if has_format or isinstance(value, CompactState) else "[replay]"
 
 
 AnyState = Annotated[
-    Annotated[StreamState, Tag("replay")] | Annotated[CompactState, Tag("compact")], Discriminator(_form)
+    Annotated[StreamState, Tag("[replay]")] | Annotated[CompactState, Tag("[compact]")], Discriminator(_form)
 ]
 """A stream state in either form; both are accepted at any time."""

@@ -31,6 +31,7 @@ MODEL_FLAGS = (
     "default_chat_template_kwargs",
     "max_model_len",
     "max_logprobs",
+    "stream_state_format",
 )
 """Flags that describe MODEL; they make no sense without it."""
 
@@ -118,6 +119,11 @@ def _add_model_arguments(group: Any) -> None:
     group.add_argument("--default-chat-template-kwargs", type=_json_object, metavar="JSON")
     group.add_argument("--max-model-len", type=_length, metavar="TOKENS", help="also 32k (x 1000), 32K (x 1024)")
     group.add_argument("--max-logprobs", type=int, help="most logprobs per token (default: 20; -1: no limit)")
+    group.add_argument(
+        "--stream-state-format",
+        choices=["replay", "compact"],
+        help="form of stream states for clients that ask for none (default: replay, as vLLM's)",
+    )
 
 
 def _json_object(text: str) -> dict[str, Any]:
