@@ -12,7 +12,7 @@ from typing import Any
 
 from .assembly import Call, Delta, Message, append_finish, collect, delta_of
 from .context import NamedToolChoice, RequestContext
-from .events import CallStart, Event, Reasoning, ReasoningIsAnswer, ReasoningRetracted, Text, Token
+from .events import CallEnd, CallStart, Event, Reasoning, ReasoningIsAnswer, ReasoningRetracted, Text, Token
 from .exceptions import InvalidSnapshotError
 from .plain import NamedArguments, PassThrough, RequiredCalls
 from .scanner import scan, text_of
@@ -73,6 +73,7 @@ class OutputParser:
         self._marks = plan.marks
         self._started = False
         self.calls_streamed = False
+        self.calls_revoked = False
         self._reasoning: ReasoningStage | None = None
         self._tools: ToolStage | None = None
         self._unified: UnifiedStage | None = None
@@ -180,12 +181,24 @@ class OutputParser:
         if finished:
             if delta.calls and delta.calls[-1].arguments is None:
                 delta.calls[-1].arguments = ""
-            flushed = delta_of(self._named(self._flush()), merge=self._merges)
+            events = self._flush()
+            flushed = delta_of(self._named(events), merge=self._merges)
+            self.calls_revoked = self._only_call_was_cut(events)
             append_finish(delta, flushed, merge=not (self._plan.tools and self._plan.tools.engine_based))
         if self._plan.tools is not None and self._plan.tools.types_entries:
             for entry in delta.calls:
                 entry.typed = True
-        return self._filtered(delta)
+        answer = self._filtered(delta)
+        self.calls_streamed = self.calls_streamed and not self.calls_revoked
+        return answer
+
+    def _only_call_was_cut(self, events: Iterable[Event]) -> bool:
+        tools = self._plan.tools
+        return (
+            tools is not None
+            and not tools.cut_calls_count
+            and any(isinstance(event, CallEnd) and event.malformed and event.index == 0 for event in events)
+        )
 
     def _named(self, events: list[Event]) -> list[Event]:
         """Gives an ID to each call that starts without one."""

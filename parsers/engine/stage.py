@@ -174,13 +174,15 @@ class ToolFormat(Format):
     """A tool parser.
 
     `guided_choice`: for "required" and named choices the model is expected to write plain JSON instead of the format
-    (engine 1.5). `merges_entries`: name and arguments of one chunk travel in one tool-call entry.
-    `types_entries`: every entry says that it is a function's.
+    (engine 1.5). `merges_entries`: name and arguments of one chunk travel in one tool-call entry. `types_entries`:
+    every entry says that it is a function's. `cut_calls_count`: a stream whose only call was cut says that it made
+    calls.
     """
 
     guided_choice: ClassVar[bool] = False
     merges_entries: ClassVar[bool] = False
     types_entries: bool = False
+    cut_calls_count: ClassVar[bool] = True
 
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
         """A stage for one stream; `with_reasoning`: a reasoning parser is configured beside it."""
