@@ -36,10 +36,11 @@ class StepState:
 
 
 class SteppedCalls(ToolStage):
-    """Base of the stages that send this way."""
+    """Base of the stages that send this way. `closes_at_once`: the rest of a call goes out as soon as it is closed."""
 
     State: ClassVar[type] = StepState
     keys: ClassVar[Sequence[str]] = ("arguments",)
+    closes_at_once: ClassVar[bool] = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +73,7 @@ class SteppedCalls(ToolStage):
             state.previous = now
             self._send(min(first, common_length(now, state.unsent)))
             return
-        if call.done:
+        if call.done and self.closes_at_once:
             self._send_rest(empty=reads_on)
             return
         length = self._step_length(now, delta)
