@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from parsers.engine.context import RequestContext
-from parsers.engine.events import Event, Reasoning, ReasoningRetracted, Segment, Token
-from parsers.engine.exceptions import ParserConfigurationError, UnsupportedRequestError
+from parsers.engine.events import Event, Reasoning, ReasoningRetracted, Segment, Text, Token
+from parsers.engine.exceptions import ParserConfigurationError
+from parsers.engine.lexer import Lexer, Piece
 from parsers.engine.stage import ReasoningFormat, ReasoningStage
 from parsers.engine.vocabulary import Vocabulary
 
 START, END = "<think>", "</think>"
-NO_TAGS = f"the tokenizer has no {START} and {END} tokens"
 _BLANKS = ("\n", "\n\n", "\n\n\n", " ", "  ", "\t", "\r\n")
 
 
@@ -98,6 +98,51 @@ class ThinkStage(ReasoningStage):
         return isinstance(segment, Token) and segment.token_id == token_id
 
 
+@dataclass(slots=True)
+class SpelledThinkState(ThinkState):
+    """`held` may be the beginning of a tag."""
+
+    held: str = ""
+
+
+class SpelledThinkStage(ThinkStage):
+    """The same for a tokenizer without the tags: they are found in the text of the thoughts."""
+
+    State: ClassVar[type] = SpelledThinkState
+
+    def __init__(self, start: str, end: str) -> None:
+        super().__init__(-1, -2)
+        self._ids = {start: -1, end: -2}
+        self._lexer = Lexer(self._ids)
+
+    def feed(self, segments: Sequence[Segment]) -> list[Event | Segment]:
+        state = self.state
+        if state.ended and not state.reopens:
+            return list(segments)
+        cut: list[Segment] = []
+        for segment in segments:
+            if isinstance(segment, Text):
+                pieces, state.held = self._lexer.cut(state.held, segment.text)
+                cut += self._segments(pieces)
+            else:
+                cut += [*self._flushed(), segment]
+        out: list[Event | Segment] = [
+            Text(item.text) if isinstance(item, Token) and item.token_id < 0 else item for item in super().feed(cut)
+        ]
+        return [*out, *self._flushed()] if state.ended and not state.reopens else out
+
+    def finish(self) -> list[Event | Segment]:
+        held = self._flushed()
+        return super().feed(held) if held else []
+
+    def _segments(self, pieces: Sequence[Piece]) -> list[Segment]:
+        return [Token(self._ids[text], text) if literal else Text(text) for text, literal in pieces]
+
+    def _flushed(self) -> list[Segment]:
+        held, self.state.held = self.state.held, ""
+        return [Text(held)] if held else []
+
+
 class PromptEnd:
     """Tells whether a prompt closed reasoning for the turn to come. Built once per model.
 
@@ -131,7 +176,7 @@ class PromptEnd:
 class ThinkFormat(ReasoningFormat):
     """Base of the family.
 
-    `needs_tags`: a tokenizer without the tags is refused at start, else a request that thinks is. `obeys_prompt`: an
+    `needs_tags`: a tokenizer without the tags is refused at start, else they are found in the text. `obeys_prompt`: an
     end token at the end of the prompt means that the answer has begun.
     """
 
@@ -144,7 +189,7 @@ class ThinkFormat(ReasoningFormat):
         self._prompt_end = PromptEnd(vocabulary, *spellings)
         self._tags = self._prompt_end.tags
         if self.needs_tags and self._tags is None:
-            raise ParserConfigurationError(NO_TAGS)
+            raise ParserConfigurationError("the tokenizer has no {} and {} tokens".format(*spellings))
         self.marks = dict(zip(self._tags, spellings, strict=True)) if self._tags else {}
 
     def spellings(self) -> tuple[str, str]:
@@ -158,9 +203,7 @@ class ThinkFormat(ReasoningFormat):
     def open(self, context: RequestContext, prompt_token_ids: Sequence[int] | None) -> ReasoningStage | None:
         if not self.thinks(context):
             return None
-        if self._tags is None:
-            raise UnsupportedRequestError(NO_TAGS)
-        stage = ThinkStage(*self._tags)
+        stage = ThinkStage(*self._tags) if self._tags else SpelledThinkStage(*self.spellings())
         if self.obeys_prompt and self._prompt_end.closes(prompt_token_ids or (), context):
             stage.state.ended = stage.state.reopens = True
         return stage

@@ -16,13 +16,14 @@ One stage reads both; a call in the other model's form is understood too.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from parsers.engine.context import RequestContext
 from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Event, Segment, Text
 from parsers.engine.exceptions import ParserConfigurationError
+from parsers.engine.scanner import hold_stop
 from parsers.engine.stage import Outcome, ToolFormat, ToolStage
 from parsers.engine.vocabulary import Vocabulary
 
@@ -65,14 +66,16 @@ class CallsState:
     before the separator, "name", "fence", "arguments", or "junk" that is no call.
 
     `head` is the open call's text before the separator, `held` what cannot be sent yet, `blank` white space inside the
-    block that is content only if text follows. `index` is that of the last announced call, `called` says that some call
-    was closed, `wrote` that the open call has arguments, `fenced` that they end with a fence.
+    block that is content only if text follows, `stop` a special token that ended the last chunk. `index` is that of the
+    last announced call, `called` says that some call was closed, `wrote` that the open call has arguments, `fenced`
+    that they end with a fence.
     """
 
     place: str = "text"
     head: str = ""
     held: str = ""
     blank: str | None = ""
+    stop: str = ""
     index: int = -1
     called: bool = False
     fenced: bool = False
@@ -84,10 +87,12 @@ class DeepSeekCallStage(ToolStage):
 
     State: ClassVar[type] = CallsState
 
-    def __init__(self, dialect: Dialect, markers: Mapping[int, str]) -> None:
+    def __init__(self, dialect: Dialect, markers: Mapping[int, str], stops: Container[int]) -> None:
         super().__init__()
         self._dialect = dialect
         self._markers = markers
+        self._stops = stops
+        self._ends_in_text = False
 
     def feed(self, segments: Sequence[Segment]) -> list[Event]:
         """A chunk outside calls always sends content, be it ""; arguments never share the chunk that announces a call,
@@ -96,6 +101,8 @@ class DeepSeekCallStage(ToolStage):
         state = self.state
         outside, announced = state.place in _OUTSIDE, state.index
         events: list[Event] = []
+        self._ends_in_text = bool(segments)
+        segments, state.stop = hold_stop(segments, state.stop, self._stops)
         for segment in segments:
             marker = "" if isinstance(segment, Text) else self._markers.get(segment.token_id, "")
             if not marker or (state.place == "text" and marker != BLOCK_BEGIN):
@@ -103,6 +110,8 @@ class DeepSeekCallStage(ToolStage):
             else:
                 self._marker(marker, events)
                 outside = outside and marker in (BLOCK_BEGIN, BLOCK_END)
+        if state.place == "text":
+            self._release_stop(events)
         if state.place == "arguments" and state.index == announced:
             self._send(events)
         return events or ([Content("")] if outside else [])
@@ -111,11 +120,19 @@ class DeepSeekCallStage(ToolStage):
         """A call that the output leaves open is no call for one-shot answers."""
         state = self.state
         events: list[Event] = []
+        if self._ends_in_text:
+            self._release_stop(events)
         if state.place == "arguments":
             self._send(events)
         if state.place in ("arguments", "fence"):
             events.append(CallEnd(state.index, malformed=True))
         return events
+
+    def _release_stop(self, events: list[Event]) -> None:
+        """A special token is text where no calls were, and where the finish reason came with it."""
+        stop, self.state.stop = self.state.stop, ""
+        if stop:
+            self._text(stop, events)
 
     # --- markers --------------------------------------------------------------------------------------------------
 
@@ -265,16 +282,17 @@ class DeepSeekTools(ToolFormat):
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary)
-        marks: dict[int, str] = {}
+        self._markers: dict[int, str] = {}
         for marker in MARKERS:
             token_id = vocabulary.token_id(marker)
             if token_id is None:
                 raise ParserConfigurationError(f"the tokenizer has no {marker} token")
-            marks[token_id] = marker
-        self.marks = marks
+            self._markers[token_id] = marker
+        self._stops = vocabulary.special_tokens.keys() - self._markers.keys()
+        self.marks = dict(vocabulary.special_tokens) | self._markers
 
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
-        return DeepSeekCallStage(self.dialect, self.marks)
+        return DeepSeekCallStage(self.dialect, self._markers, self._stops)
 
     def settle(self, outcome: Outcome) -> None:
         """A block counts as calls even if none is left."""

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parsers.engine.assembly import Delta
-from parsers.engine.exceptions import ParserConfigurationError, UnsupportedRequestError
+from parsers.engine.exceptions import ParserConfigurationError
 from tests.parsers.support import FakeVocabulary, Runner, context_of, fold, plan_of, summary
 
 MARKERS = ("<think>", "</think>", "<user>", "<assistant>")
@@ -122,10 +122,19 @@ def test_a_tokenizer_without_tags_is_refused_at_start(name):
         runner(name, markers=())
 
 
-def test_deepseek_v3_needs_the_tags_only_to_think():
-    assert summary(runner("deepseek_v3", markers=()).message("a")) == (None, "a", ())
-    with pytest.raises(UnsupportedRequestError, match="</think>"):
-        runner("deepseek_v3", markers=(), template_kwargs={"thinking": True}).message("a")
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("a</think>b</think>c", ("a", "b</think>c")),
+        ("<think>a < b</think>c", ("a < b", "c")),
+        ("</think>a", ("", "a")),
+        ("a </thin", ("a </thin", None)),
+    ],
+)
+def test_deepseek_v3_finds_the_tags_in_the_text_of_a_tokenizer_without_them(output, expected):
+    run = runner("deepseek_v3", markers=(), template_kwargs={"thinking": True})
+    assert summary(run.message(output)) == (*expected, ())
+    assert {(r, c) for r, c, _ in run.folds(output).values()} == {(expected[0], expected[1] or "")}
 
 
 @settings(max_examples=60, deadline=None)
