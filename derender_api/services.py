@@ -10,24 +10,30 @@ from derender_api.catalog import catalog
 from derender_api.exceptions import ApiError, BadRequest, InvalidStreamState
 from derender_api.loaded_model import LoadedModel
 from derender_api.logprobs import LogprobResolver, chat_limit, completion_limit, next_context
-from derender_api.parsing import StreamParsers, chunk_seed, parse_output, random_seed, request_context
+from derender_api.output_text import codec_of, decoded_chunk, decoded_output, ending_of
+from derender_api.parsing import StreamParsers, parse_output, random_seed, request_context, stream_seed
 from derender_api.protocol.derender import (
+    ChatStreamRequest,
+    CompletionStreamRequest,
+    DerenderChatBulkRequest,
     DerenderChatRequest,
     DerenderChatStreamRequest,
+    DerenderCompletionBulkRequest,
     DerenderCompletionRequest,
     DerenderCompletionStreamRequest,
+    StreamRequest,
 )
 from derender_api.protocol.generate import (
     GenerateTokensChoice,
     GenerateTokensResponse,
     GenerateTokensStreamChoice,
+    GenerateTokensStreamResponse,
 )
-from derender_api.protocol.openai_request import ChatCompletionRequest, CompletionRequest, GenerationRequest
-from derender_api.stop import Ending, StopRules, cut_at_stop_string, end_of_output
+from derender_api.protocol.openai_request import ChatCompletionRequest, CompletionRequest
+from derender_api.stop import Ending
 from derender_api.stream_state import Carried, Form
 from parsers.engine.assembly import Delta, Message
 from parsers.engine.context import RequestContext, finish_reason
-from parsers.engine.detokenizer import Codec, Detokenizer, seeded_window
 from parsers.engine.parser import ParserPlan
 
 logger = logging.getLogger(__name__)
@@ -84,8 +90,8 @@ def _chat_choice(
     token_ids = choice.token_ids
     if not token_ids:
         raise BadRequest(f"choice {choice.index} has empty or null token_ids")
-    codec, plan = _codec(model, request), model.plan
-    texts, stop_reason = _decoded_output(choice, token_ids, request, model, codec, seed=seed, keeps_special=bool(plan))
+    codec, plan = codec_of(model, request), model.plan
+    texts, stop_reason = decoded_output(choice, token_ids, request, model, codec, seed=seed, keeps_special=bool(plan))
     reason = choice.finish_reason or "stop"
     if plan is None or request is None:
         message = Message(reasoning=None, content="".join(texts))
@@ -113,15 +119,33 @@ def _chat_choice(
 
 def derender_chat_chunk(request: DerenderChatStreamRequest) -> Json:
     """One chunk of the engine's stream to a chat completion chunk and the state for the next call."""
+    chunks, state = _chat_chunks(request, [request.generate_chunk])
+    return {"chunk": chunks[0], "stream_state": state}
+
+
+def derender_chat_chunks(request: DerenderChatBulkRequest) -> Json:
+    """Several chunks of one stream: what a call for each would give."""
+    chunks, state = _chat_chunks(request, request.generate_chunks)
+    return {"chunks": chunks, "stream_state": state}
+
+
+def _chat_chunks(request: ChatStreamRequest, chunks: Sequence[GenerateTokensStreamResponse]) -> tuple[list[Json], Json]:
     model = catalog.resolve(request.model or None)
     scope = _scope("chat", model)
     carried = Carried.of(request.stream_state, form=_form(request, model), scope=scope)
-    _check_chat_chunk(request, model, carried)
-    chunk, chat_request = request.generate_chunk, request.chat_request
+    return [_chat_chunk(chunk, request, model, carried) for chunk in chunks], carried.answer(scope=scope)
+
+
+def _chat_chunk(
+    chunk: GenerateTokensStreamResponse, request: ChatStreamRequest, model: LoadedModel, carried: Carried
+) -> Json:
+    _check_chat_chunk(chunk, request, model, carried)
+    chat_request = request.chat_request
     with _failures_are_bad_state():
-        choices = [_chat_chunk_choice(choice, request, model, carried) for choice in chunk.choices]
+        choices = [_chat_chunk_choice(choice, chunk, request, model, carried) for choice in chunk.choices]
     returns_ids = chat_request is not None and chat_request.return_token_ids
-    answer = answers.chat_chunk(
+    carried.is_new = False
+    return answers.chat_chunk(
         request_id=chunk.request_id,
         model=request.model or model.names[0],
         choices=choices,
@@ -129,11 +153,12 @@ def derender_chat_chunk(request: DerenderChatStreamRequest) -> Json:
         prompt_token_ids=chunk.prompt_token_ids if returns_ids else None,
         metrics=answers.echoed_metrics(chunk.metrics),
     )
-    return {"chunk": answer, "stream_state": carried.answer(scope=scope)}
 
 
-def _check_chat_chunk(request: DerenderChatStreamRequest, model: LoadedModel, carried: Carried) -> None:
-    choices = request.generate_chunk.choices
+def _check_chat_chunk(
+    chunk: GenerateTokensStreamResponse, request: ChatStreamRequest, model: LoadedModel, carried: Carried
+) -> None:
+    choices = chunk.choices
     limits.check_no_stop_strings(request.chat_request.stop if request.chat_request else None)
     _require_chat_request(model, request.chat_request)
     if model.plan is not None and request.prompt_token_ids is None and carried.parser is None:
@@ -149,16 +174,20 @@ def _check_chat_chunk(request: DerenderChatStreamRequest, model: LoadedModel, ca
 
 
 def _chat_chunk_choice(
-    choice: GenerateTokensStreamChoice, request: DerenderChatStreamRequest, model: LoadedModel, carried: Carried
+    choice: GenerateTokensStreamChoice,
+    chunk: GenerateTokensStreamResponse,
+    request: ChatStreamRequest,
+    model: LoadedModel,
+    carried: Carried,
 ) -> Json:
     chat_request, token_ids = request.chat_request, choice.token_ids or []
-    ending = _ending(choice, token_ids, chat_request, model)
+    ending = ending_of(choice, token_ids, chat_request, model)
     reason = choice.finish_reason
     if model.plan is None or chat_request is None:
-        text = _decoded_chunk(token_ids[: ending.decoded], request, chat_request, model, carried)
+        text = decoded_chunk(token_ids[: ending.decoded], chunk, request, chat_request, model, carried)
         delta = Delta(content=text or None)
     else:
-        seed = chunk_seed(request.generate_chunk.request_id, choice.index, request.prompt_token_ids or (), carried)
+        seed = stream_seed(chunk.request_id, choice.index, request.prompt_token_ids or (), carried)
         context = request_context(chat_request, model, call_id_seed=seed)
         carried.call_id_seed = seed.hex()
         carried.prompt_count = carried.prompt_count or len(request.prompt_token_ids or ())
@@ -186,7 +215,7 @@ def _parsed_chunk(
     token_ids: Sequence[int],
     ending: Ending,
     context: RequestContext,
-    request: DerenderChatStreamRequest,
+    request: ChatStreamRequest,
     plan: ParserPlan,
     model: LoadedModel,
     carried: Carried,
@@ -263,8 +292,8 @@ def _completion_choices(
         token_ids = choice.token_ids
         if not token_ids:
             raise BadRequest(f"choice {choice.index} in response {response.request_id} has empty or null token_ids")
-        texts, stop_reason = _decoded_output(
-            choice, token_ids, request, model, _codec(model, request), seed=seed, keeps_special=False
+        texts, stop_reason = decoded_output(
+            choice, token_ids, request, model, codec_of(model, request), seed=seed, keeps_special=False
         )
         yield answers.completion_choice(
             index=choice.index,
@@ -282,34 +311,53 @@ def _completion_choices(
 
 def derender_completion_chunk(request: DerenderCompletionStreamRequest) -> Json:
     """One chunk of the engine's stream to a text completion chunk and the state for the next call."""
+    chunks, state = _completion_chunks(request, [request.generate_chunk])
+    return {"chunk": chunks[0], "stream_state": state}
+
+
+def derender_completion_chunks(request: DerenderCompletionBulkRequest) -> Json:
+    """Several chunks of one stream: what a call for each would give."""
+    chunks, state = _completion_chunks(request, request.generate_chunks)
+    return {"chunks": chunks, "stream_state": state}
+
+
+def _completion_chunks(
+    request: CompletionStreamRequest, chunks: Sequence[GenerateTokensStreamResponse]
+) -> tuple[list[Json], Json]:
     model = catalog.resolve(request.model or None)
-    chunk = request.generate_chunk
     limits.check_no_stop_strings(request.completion_request.stop if request.completion_request else None)
     limits.check_prompt(request.prompt_token_ids, model)
-    if len(chunk.choices) > 1:
-        raise BadRequest("derender_completion_stream expects at most one choice per chunk")
     scope = _scope("completion", model)
     carried = Carried.of(request.stream_state, form=_form(request, model), scope=scope)
-    choices = [_completion_chunk_choice(choice, request, model, carried) for choice in chunk.choices]
-    answer = answers.completion_chunk(
+    return [_completion_chunk(chunk, request, model, carried) for chunk in chunks], carried.answer(scope=scope)
+
+
+def _completion_chunk(
+    chunk: GenerateTokensStreamResponse, request: CompletionStreamRequest, model: LoadedModel, carried: Carried
+) -> Json:
+    if len(chunk.choices) > 1:
+        raise BadRequest("derender_completion_stream expects at most one choice per chunk")
+    choices = [_completion_chunk_choice(choice, chunk, request, model, carried) for choice in chunk.choices]
+    carried.is_new = False
+    return answers.completion_chunk(
         request_id=chunk.request_id,
         model=request.model or model.names[0],
         choices=choices,
         usage=answers.chunk_usage(chunk.usage, prompt_tokens=request.prompt_tokens),
         metrics=answers.echoed_metrics(chunk.metrics),
     )
-    return {"chunk": answer, "stream_state": carried.answer(scope=scope)}
 
 
 def _completion_chunk_choice(
     choice: GenerateTokensStreamChoice,
-    request: DerenderCompletionStreamRequest,
+    chunk: GenerateTokensStreamResponse,
+    request: CompletionStreamRequest,
     model: LoadedModel,
     carried: Carried,
 ) -> Json:
     completion_request, token_ids = request.completion_request, choice.token_ids or []
-    ending = _ending(choice, token_ids, completion_request, model)
-    text = _decoded_chunk(token_ids[: ending.decoded], request, completion_request, model, carried)
+    ending = ending_of(choice, token_ids, completion_request, model)
+    text = decoded_chunk(token_ids[: ending.decoded], chunk, request, completion_request, model, carried)
     resolver = LogprobResolver(
         model.tokenizer, context=carried.logprob_context, limit=completion_limit(completion_request)
     )
@@ -326,7 +374,7 @@ def _completion_chunk_choice(
         logprobs=logprobs,
         finish_reason=choice.finish_reason,
         stop_reason=ending.stop_reason,
-        prompt_token_ids=request.generate_chunk.prompt_token_ids if returns_ids else None,
+        prompt_token_ids=chunk.prompt_token_ids if returns_ids else None,
         token_ids=choice.token_ids if returns_ids else None,
     )
 
@@ -339,7 +387,7 @@ def _scope(endpoint: str, model: LoadedModel) -> tuple[str, str, str]:
     return endpoint, model.names[0], model.plan.name if model.plan else ""
 
 
-def _form(request: DerenderChatStreamRequest | DerenderCompletionStreamRequest, model: LoadedModel) -> Form:
+def _form(request: StreamRequest, model: LoadedModel) -> Form:
     """The form of the states of a stream that begins."""
     return request.stream_state_format or model.configuration.stream_state_format
 
@@ -352,73 +400,6 @@ def _require_chat_request(model: LoadedModel, request: ChatCompletionRequest | N
 def _hides_metadata(model: LoadedModel, request: ChatCompletionRequest | None) -> bool:
     """Whether token IDs and log probabilities would show reasoning that the request leaves out (protocol 8.6)."""
     return model.plan is not None and request is not None and not request.include_reasoning
-
-
-def _codec(model: LoadedModel, request: GenerationRequest | None) -> Codec:
-    spaced = request is None or request.spaces_between_special_tokens
-    return model.tokenizer.codec if spaced else model.tokenizer.codec_unspaced
-
-
-def _skips_special(request: GenerationRequest | None) -> bool:
-    return request is None or request.skip_special_tokens is not False
-
-
-def _ending(
-    choice: GenerateTokensChoice | GenerateTokensStreamChoice,
-    token_ids: Sequence[int],
-    request: GenerationRequest | None,
-    model: LoadedModel,
-) -> Ending:
-    return end_of_output(
-        token_ids,
-        finish_reason=choice.finish_reason,
-        stop_reason=choice.stop_reason,
-        rules=StopRules.of(request),
-        tokenizer=model.tokenizer,
-    )
-
-
-def _decoded_output(
-    choice: GenerateTokensChoice,
-    token_ids: Sequence[int],
-    request: GenerationRequest | None,
-    model: LoadedModel,
-    codec: Codec,
-    *,
-    seed: Sequence[int] | None,
-    keeps_special: bool,
-) -> tuple[list[str], int | str | None]:
-    """Text per ID of a complete output, cut where it stops, and the stop reason to answer."""
-    skip_special = not keeps_special and _skips_special(request)
-    ending = _ending(choice, token_ids, request, model)
-    window = seeded_window(codec, seed, skip_special=skip_special)
-    texts = Detokenizer(codec, skip_special=skip_special, window=window).decode(token_ids[: ending.decoded])
-    texts, stop = cut_at_stop_string(
-        texts, finish_reason=choice.finish_reason, reported=choice.stop_reason, rules=StopRules.of(request)
-    )
-    texts += [""] * (len(token_ids) - len(texts))
-    return texts, ending.stop_reason if stop is None else stop
-
-
-def _decoded_chunk(
-    token_ids: Sequence[int],
-    request: DerenderChatStreamRequest | DerenderCompletionStreamRequest,
-    rendered: GenerationRequest | None,
-    model: LoadedModel,
-    carried: Carried,
-) -> str:
-    """The text that a chunk adds where no parser runs; moves the window on."""
-    codec, skip_special = _codec(model, rendered), _skips_special(rendered)
-    window = carried.window
-    if carried.is_new:
-        seed = request.prompt_token_ids
-        if seed is None:
-            seed = request.generate_chunk.prompt_token_ids
-        window = seeded_window(codec, seed, skip_special=skip_special)
-    detokenizer = Detokenizer(codec, skip_special=skip_special, window=window)
-    text = "".join(detokenizer.decode(token_ids))
-    carried.window = detokenizer.window
-    return text
 
 
 @contextmanager

@@ -14,9 +14,11 @@ def render_conversation(
     variables: Mapping[str, Any],
 ) -> str:
     """The conversation as text. Raises whatever the template raises."""
-    from transformers.utils.chat_template_utils import render_jinja_template
+    from transformers.utils import chat_template_utils
 
-    rendered: Any = render_jinja_template(
+    # Its own annotations are narrower than what templates take.
+    render: Any = chat_template_utils.render_jinja_template
+    texts, _ = render(
         conversations=[list(messages)],
         chat_template=chat_template,
         tools=tools,
@@ -24,5 +26,4 @@ def render_conversation(
         continue_final_message=continue_final_message,
         **variables,
     )
-    texts, _ = rendered
     return str(texts[0])
