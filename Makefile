@@ -15,8 +15,7 @@ serve: $(RUNTIME)  ## serve the demo model (ARGS="MODEL --flag ..." for others)
 	@$(BIN)/python manage.py migrate --verbosity 0
 	@$(BIN)/python manage.py serve $(ARGS)
 
-test: $(DEV)  ## everything: recorded parity, unit tests, live servers
-	@$(BIN)/python manage.py run_parity --fail-on-diff
+test: $(DEV)  ## everything: unit tests, recorded parity (tests/parity runs what run_parity runs), live servers
 	@$(BIN)/pytest -n auto $(ARGS)
 
 check: $(DEV)  ## format, lint, types, system checks, missing migrations, fast tests
