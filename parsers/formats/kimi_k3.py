@@ -331,10 +331,10 @@ class KimiK3(UnifiedFormat):
         for end in range(len(prompt), 0, -1):
             if prompt[end - 1] == self._boundary:
                 return False
-            if tuple(prompt[max(end - len(self._close_think), 0) : end]) == self._close_think:
-                return True
-            if tuple(prompt[max(end - len(self._open_think), 0) : end]) == self._open_think:
-                return False
+            if self.marks.get(prompt[end - 1]) == SEPARATOR:
+                for closed, tag in ((True, self._close_think), (False, self._open_think)):
+                    if tuple(prompt[max(end - len(tag), 0) : end]) == tag:
+                        return closed
         return False
 
     def settle(self, outcome: Outcome) -> None:
