@@ -151,9 +151,9 @@ class JsonStream:
         return tail[: max(0, len(tail) - state.loose)] + closers
 
     def _half_character(self) -> str:
-        """The first half of a surrogate pair whose second half is outstanding."""
+        """A stand-in for the first half of a surrogate pair whose second half is outstanding."""
         held = self.state.held
-        return chr(int(held[2:6], 16)) if 6 <= len(held) < 12 else ""
+        return "\ufffd" if 6 <= len(held) < 12 else ""
 
     def _sent(self, out: _Output) -> str:
         state = self.state

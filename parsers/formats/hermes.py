@@ -151,6 +151,8 @@ class TaggedCalls(ToolStage):
 
     def _read(self, text: str) -> None:
         """Text of the open call."""
+        if not text:
+            return
         state = self.state
         self._remember(text)
         call = CallObject(state.call)
