@@ -7,7 +7,9 @@ from typing import ClassVar
 
 from parsers.engine.context import RequestContext
 from parsers.engine.grammar import Grammar
-from parsers.engine.machine import MachineReasoningStage, MachineToolStage, MarkerMachine, prompt_ended, settle_machine
+from parsers.engine.machine import MarkerMachine, prompt_ended
+from parsers.engine.machine_calls import MachineToolStage, settle_machine
+from parsers.engine.machine_thoughts import MachineReasoningStage
 from parsers.engine.stage import Outcome, ReasoningFormat, ReasoningStage, ToolFormat, ToolStage
 from parsers.engine.vocabulary import Vocabulary
 

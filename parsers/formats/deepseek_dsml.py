@@ -20,7 +20,7 @@ from typing import Any
 from parsers.engine.context import RequestContext
 from parsers.engine.dsml_arguments import DsmlArguments, DsmlTags
 from parsers.engine.grammar import Action, ArgumentWriter, Grammar, State, Transition, table
-from parsers.engine.machine import MachineReasoningStage
+from parsers.engine.machine_thoughts import MachineReasoningStage
 from parsers.engine.stage import ReasoningStage
 from parsers.engine.vocabulary import Vocabulary
 from parsers.formats.base import MarkerReasoning, MarkerTools

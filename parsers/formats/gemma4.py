@@ -16,7 +16,8 @@ from typing import Any, ClassVar
 from parsers.engine.context import RequestContext
 from parsers.engine.events import Event, Reasoning, Segment, Text
 from parsers.engine.grammar import Action, Grammar, State, Transition, table
-from parsers.engine.machine import MachineReasoningStage, MarkerMachine, ThoughtState, prompt_ended
+from parsers.engine.machine import MarkerMachine, prompt_ended
+from parsers.engine.machine_thoughts import MachineReasoningStage, ThoughtState
 from parsers.engine.stage import ReasoningFormat, ReasoningStage
 from parsers.engine.vocabulary import Vocabulary
 from parsers.formats.base import MarkerTools

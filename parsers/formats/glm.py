@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from parsers.engine.context import RequestContext
 from parsers.engine.grammar import Action, Grammar, State, Transition, table
-from parsers.engine.machine import MachineToolStage
+from parsers.engine.machine_calls import MachineToolStage
 from parsers.engine.parameter_writer import ParameterWriter
 from parsers.engine.stage import ToolStage
 from parsers.engine.vocabulary import Vocabulary

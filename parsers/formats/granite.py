@@ -17,7 +17,8 @@ from parsers.engine.context import RequestContext
 from parsers.engine.events import CallArguments, CallEnd, Event, Reasoning, ReasoningRetracted, Segment, Text, Token
 from parsers.engine.grammar import Grammar, State, Transition, table
 from parsers.engine.lexer import Lexer
-from parsers.engine.machine import CallState, MachineToolStage, Unit
+from parsers.engine.machine import Unit
+from parsers.engine.machine_calls import CallState, MachineToolStage
 from parsers.engine.parameter_writer import ParameterWriter
 from parsers.engine.stage import Outcome, ReasoningFormat, ReasoningStage, ToolStage
 from parsers.engine.vocabulary import Vocabulary

@@ -16,7 +16,9 @@ from parsers.engine.coercion import coerce_arguments
 from parsers.engine.context import RequestContext
 from parsers.engine.events import CallArguments, CallStart, Event, Segment, Text, Token
 from parsers.engine.grammar import CALL_STATES, Action, ArgumentWriter, Grammar, State, Transition, table
-from parsers.engine.machine import MachineReasoningStage, MachineToolStage, MarkerMachine, ThoughtState
+from parsers.engine.machine import MarkerMachine
+from parsers.engine.machine_calls import MachineToolStage
+from parsers.engine.machine_thoughts import MachineReasoningStage, ThoughtState
 from parsers.engine.raw_arguments import RawArguments
 from parsers.engine.scanner import text_of
 from parsers.engine.stage import FoundCall, Outcome, ReasoningStage, ToolStage

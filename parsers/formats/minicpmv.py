@@ -27,7 +27,8 @@ from parsers.engine.events import (
     Token,
 )
 from parsers.engine.grammar import Grammar, State, Transition
-from parsers.engine.machine import MachineReasoningStage, MarkerMachine
+from parsers.engine.machine import MarkerMachine
+from parsers.engine.machine_thoughts import MachineReasoningStage
 from parsers.engine.stage import ReasoningStage, Rewriter
 from parsers.engine.vocabulary import Vocabulary
 from parsers.formats import qwen3

@@ -17,7 +17,9 @@ from parsers.engine.events import Event, Segment, Text, Token
 from parsers.engine.exceptions import InvalidSnapshotError, ParserConfigurationError
 from parsers.engine.grammar import Action, Grammar, State, Transition, table
 from parsers.engine.json_body import FirstJsonBody, whole_arguments
-from parsers.engine.machine import MachineReasoningStage, MachineToolStage, MarkerMachine, settle_machine
+from parsers.engine.machine import MarkerMachine
+from parsers.engine.machine_calls import MachineToolStage, settle_machine
+from parsers.engine.machine_thoughts import MachineReasoningStage
 from parsers.engine.stage import FoundCall, Outcome, ReasoningFormat, ReasoningStage, ToolFormat, ToolStage
 from parsers.engine.vocabulary import Vocabulary
 from parsers.formats.mistral_array import ArrayCalls, settle_array

@@ -18,7 +18,8 @@ from typing import ClassVar
 
 from parsers.engine.context import RequestContext
 from parsers.engine.events import Event, Reasoning, ReasoningIsAnswer, Segment, Text
-from parsers.engine.machine import MachineReasoningStage, MarkerMachine, ThoughtState
+from parsers.engine.machine import MarkerMachine
+from parsers.engine.machine_thoughts import MachineReasoningStage, ThoughtState
 from parsers.engine.stage import ReasoningStage
 from parsers.formats import qwen3
 from parsers.formats.base import MarkerReasoning

@@ -15,7 +15,9 @@ from dataclasses import replace
 from parsers.engine.context import RequestContext
 from parsers.engine.events import Event, Reasoning, Segment, Text, Token
 from parsers.engine.grammar import Action, Grammar, State, Transition, table
-from parsers.engine.machine import MachineReasoningStage, MachineToolStage, MarkerMachine
+from parsers.engine.machine import MarkerMachine
+from parsers.engine.machine_calls import MachineToolStage
+from parsers.engine.machine_thoughts import MachineReasoningStage
 from parsers.engine.raw_arguments import RawArguments
 from parsers.engine.stage import Outcome, ReasoningStage, ToolStage
 from parsers.engine.vocabulary import Vocabulary
