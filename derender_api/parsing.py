@@ -94,16 +94,15 @@ def random_seed() -> bytes:
     return secrets.token_bytes(16)
 
 
-def chunk_seed(request_id: str, index: int, prompt_token_ids: Sequence[int], carried: Carried) -> bytes:
-    """Seed of the call IDs of a chunk: the same when the same chunk is sent again.
+def stream_seed(request_id: str, index: int, prompt_token_ids: Sequence[int], carried: Carried) -> bytes:
+    """Seed of the call IDs of a stream: the same when a chunk is sent again.
 
     In the compact form it is chosen with the first chunk and travels with the state.
     """
     if carried.call_id_seed:
         return bytes.fromhex(carried.call_id_seed)
-    prompt = bytes_of_ids(prompt_token_ids[-SEED_PROMPT_TOKENS:])
     name = f"{index} {len(prompt_token_ids)} {request_id}".encode("utf-8", "surrogatepass")
-    return digest_of(name, prompt, bytes_of_ids(carried.output_token_ids))
+    return digest_of(name, bytes_of_ids(prompt_token_ids[-SEED_PROMPT_TOKENS:]))
 
 
 class StreamParser:

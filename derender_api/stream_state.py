@@ -93,8 +93,8 @@ class Carried:
         if self.form == "compact":
             self.outputs += len(token_ids)
         elif token_ids:
-            self.output_token_ids = [*self.output_token_ids, *token_ids]
-            self.output_chunk_lens = [*self.output_chunk_lens, len(token_ids)]
+            self.output_token_ids.extend(token_ids)
+            self.output_chunk_lens.append(len(token_ids))
 
     def pinned_call_id(self, index: int, call_id: str) -> str:
         """The ID of call `index`: the one already sent, else `call_id`, which is remembered.

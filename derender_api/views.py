@@ -11,8 +11,10 @@ from derender_api.protocol.answer import DetokenizeAnswer, TokenizeAnswer
 from derender_api.protocol.chat_answer import ChatChunkAnswer, ChatCompletionAnswer
 from derender_api.protocol.completion_answer import CompletionAnswer, CompletionChunkAnswer
 from derender_api.protocol.derender import (
+    DerenderChatBulkRequest,
     DerenderChatRequest,
     DerenderChatStreamRequest,
+    DerenderCompletionBulkRequest,
     DerenderCompletionRequest,
     DerenderCompletionStreamRequest,
 )
@@ -26,8 +28,10 @@ from derender_api.serializers import (
 from derender_api.services import (
     derender_chat,
     derender_chat_chunk,
+    derender_chat_chunks,
     derender_completion,
     derender_completion_chunk,
+    derender_completion_chunks,
 )
 from derender_api.token_services import detokenize, tokenize
 
@@ -43,14 +47,20 @@ class ChatDerenderView(ApiView):
 
     @extend_schema(
         summary="Token IDs of a chat to a chat completion, whole or chunk by chunk",
-        request=either("ChatDerenderBody", DerenderChatRequest, DerenderChatStreamRequest),
+        request=either("ChatDerenderBody", DerenderChatRequest, DerenderChatStreamRequest, DerenderChatBulkRequest),
         responses=answers(either("ChatDerenderAnswer", ChatCompletionAnswer, ChatChunkAnswer)),
         tags=["derender"],
     )
     def post(self, request: Request) -> Response:
-        """A chat completion, or with `stream` true `{"chunk", "stream_state"}`."""
+        """A chat completion, or with `stream` true `{"chunk", "stream_state"}` (`chunks` for several)."""
         body = ChatDerenderSerializer.validated(request)
-        answer = derender_chat_chunk(body) if body.stream else derender_chat(body)
+        match body:
+            case DerenderChatStreamRequest():
+                answer = derender_chat_chunk(body)
+            case DerenderChatBulkRequest():
+                answer = derender_chat_chunks(body)
+            case _:
+                answer = derender_chat(body)
         return Response(encoded(answer))
 
 
@@ -59,14 +69,25 @@ class CompletionDerenderView(ApiView):
 
     @extend_schema(
         summary="Token IDs of completions to a text completion, whole or chunk by chunk",
-        request=either("CompletionDerenderBody", DerenderCompletionRequest, DerenderCompletionStreamRequest),
+        request=either(
+            "CompletionDerenderBody",
+            DerenderCompletionRequest,
+            DerenderCompletionStreamRequest,
+            DerenderCompletionBulkRequest,
+        ),
         responses=answers(either("CompletionDerenderAnswer", CompletionAnswer, CompletionChunkAnswer)),
         tags=["derender"],
     )
     def post(self, request: Request) -> Response:
-        """A text completion, or with `stream` true `{"chunk", "stream_state"}`."""
+        """A text completion, or with `stream` true `{"chunk", "stream_state"}` (`chunks` for several)."""
         body = CompletionDerenderSerializer.validated(request)
-        answer = derender_completion_chunk(body) if body.stream else derender_completion(body)
+        match body:
+            case DerenderCompletionStreamRequest():
+                answer = derender_completion_chunk(body)
+            case DerenderCompletionBulkRequest():
+                answer = derender_completion_chunks(body)
+            case _:
+                answer = derender_completion(body)
         return Response(encoded(answer))
 
 

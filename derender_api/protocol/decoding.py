@@ -14,14 +14,20 @@ from pydantic import BaseModel, ValidationError
 from derender_api.exceptions import InvalidJson, SchemaViolation
 
 STREAM_MARK = b'"generate_chunk"'
+BULK_KEY = "generate_chunks"
+BULK_MARK = b'"generate_chunks"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shapes:
-    """The two shapes of a derender body; `*_label` is what vLLM calls each in the `param` of a schema error."""
+    """The shapes of a derender body; `*_label` is what vLLM calls its two in the `param` of a schema error.
+
+    `bulk` is the streaming shape with several chunks.
+    """
 
     oneshot: type[BaseModel]
     streaming: type[BaseModel]
+    bulk: type[BaseModel]
     oneshot_label: str
     streaming_label: str
 
@@ -31,13 +37,15 @@ def decode_shaped(body: bytes, shapes: Shapes) -> BaseModel:
 
     Raises InvalidJson, SchemaViolation or RequestRuleViolation.
     """
-    guess = shapes.streaming if STREAM_MARK in body else shapes.oneshot
+    guess = shapes.streaming if STREAM_MARK in body else shapes.bulk if BULK_MARK in body else shapes.oneshot
     try:
         return guess.model_validate_json(body)
     except ValidationError:
         content = read_json(body)
     is_streaming = isinstance(content, dict) and _is_true(content.get("stream", False))
     model = shapes.streaming if is_streaming else shapes.oneshot
+    if is_streaming and BULK_KEY in content and "generate_chunk" not in content:
+        model = shapes.bulk
     return validate(content, model, label=shapes.streaming_label if is_streaming else shapes.oneshot_label)
 
 

@@ -1,8 +1,8 @@
 """Requests of the derender endpoints: what the engine sent, with what the caller knows of it (protocol 3 and 4)."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from derender_api.protocol.common import TokenIds, WireModel
@@ -18,8 +18,6 @@ class StreamRequest(WireModel):
     """Selects this shape."""
     model: str | None = None
     """Served model name; the first one if null or empty."""
-    generate_chunk: GenerateTokensStreamResponse
-    """One chunk of the engine's stream."""
     stream_state: AnyState | None = None
     """What the previous answer held; null on the first call."""
     stream_state_format: Literal["replay", "compact"] | None = None
@@ -47,11 +45,25 @@ class DerenderChatRequest(WireModel):
     """The chat request that was rendered; needed where the model has a parser."""
 
 
-class DerenderChatStreamRequest(StreamRequest):
-    """Streaming chat: one chunk of the engine's stream."""
+class ChatStreamRequest(StreamRequest):
+    """What streaming chat requests share."""
 
     chat_request: ChatCompletionRequest | None = None
     """The chat request that was rendered; needed where the model has a parser."""
+
+
+class DerenderChatStreamRequest(ChatStreamRequest):
+    """Streaming chat: one chunk of the engine's stream."""
+
+    generate_chunk: GenerateTokensStreamResponse
+    """One chunk of the engine's stream."""
+
+
+class DerenderChatBulkRequest(ChatStreamRequest):
+    """Streaming chat: several chunks of one stream, in order, in one call."""
+
+    generate_chunks: Annotated[list[GenerateTokensStreamResponse], Field(min_length=1)]
+    """Chunks of the engine's stream, all of the same choice."""
 
 
 class DerenderCompletionRequest(WireModel):
@@ -84,22 +96,38 @@ class DerenderCompletionRequest(WireModel):
         return self
 
 
-class DerenderCompletionStreamRequest(StreamRequest):
-    """Streaming completions: one chunk of the engine's stream."""
+class CompletionStreamRequest(StreamRequest):
+    """What streaming completion requests share."""
 
     completion_request: CompletionRequest | None = None
     """The completion request that was rendered."""
 
 
+class DerenderCompletionStreamRequest(CompletionStreamRequest):
+    """Streaming completions: one chunk of the engine's stream."""
+
+    generate_chunk: GenerateTokensStreamResponse
+    """One chunk of the engine's stream."""
+
+
+class DerenderCompletionBulkRequest(CompletionStreamRequest):
+    """Streaming completions: several chunks of one stream, in order, in one call."""
+
+    generate_chunks: Annotated[list[GenerateTokensStreamResponse], Field(min_length=1)]
+    """Chunks of the engine's stream, all of the same choice."""
+
+
 CHAT_SHAPES = Shapes(
     oneshot=DerenderChatRequest,
     streaming=DerenderChatStreamRequest,
+    bulk=DerenderChatBulkRequest,
     oneshot_label="DerenderChatRequest",
     streaming_label="DerenderChatStreamRequest",
 )
 COMPLETION_SHAPES = Shapes(
     oneshot=DerenderCompletionRequest,
     streaming=DerenderCompletionStreamRequest,
+    bulk=DerenderCompletionBulkRequest,
     oneshot_label="",
     streaming_label="DerenderCompletionStreamRequest",
 )

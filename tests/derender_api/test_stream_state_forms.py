@@ -188,3 +188,42 @@ def test_the_cache_is_bounded_in_entries_bytes_and_age(settings, monkeypatch):
     monkeypatch.setattr("derender_api.parser_cache.time.monotonic", lambda: now + 6)
     assert cache.get(b"d") is None
     assert len(cache) == 0
+
+
+@pytest.mark.parametrize("form", ["replay", "compact"])
+@pytest.mark.parametrize("size", [1, 4])
+def test_several_chunks_in_one_call_are_answered_as_single_ones(parsed, form, size):
+    ids = encode(parsed, OUTPUT)
+    parts = [ids[start : start + size] for start in range(0, len(ids), size)]
+    chunks = [
+        chunk(part, choice={"finish_reason": "stop" if number == len(parts) - 1 else None})["generate_chunk"]
+        for number, part in enumerate(parts)
+    ]
+    fields = {"stream": True, "stream_state_format": form, "prompt_token_ids": [1, 2], "chat_request": REQUEST}
+    single, singles = [], None
+    for each in chunks:
+        answer = post(CHAT, fields | {"generate_chunk": each, "stream_state": singles})[1]
+        singles = answer["stream_state"]
+        single.append(answer["chunk"]["choices"])
+    state, bulk = None, []
+    for part in (chunks[:3], chunks[3:]):
+        status, answer = post(CHAT, fields | {"generate_chunks": part, "stream_state": state})
+        assert status == 200
+        state = answer["stream_state"]
+        bulk += [each["choices"] for each in answer["chunks"]]
+    assert bulk == single
+    assert state == singles
+
+
+def test_several_completion_chunks_in_one_call():
+    with served() as model:
+        ids = encode(model, "Grüße 🌧️")
+        chunks = [chunk([token_id])["generate_chunk"] for token_id in ids]
+        answer = post(COMPLETION, {"stream": True, "generate_chunks": chunks})[1]
+        assert "".join(each["choices"][0]["text"] for each in answer["chunks"]) == "Grüße 🌧️"
+
+
+def test_no_chunks_are_none(parsed):
+    status, answer = post(CHAT, {"stream": True, "generate_chunks": [], "chat_request": REQUEST})
+    assert status == 400
+    assert answer["error"]["param"] == "body.DerenderChatStreamRequest.generate_chunks"
