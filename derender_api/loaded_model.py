@@ -75,7 +75,12 @@ def _load(configuration: ModelConfiguration) -> "TokenizerHandle":
 
     source = configuration.tokenizer_source
     try:
-        return load_tokenizer(source, revision=_tokenizer_revision(configuration), mode=configuration.tokenizer_mode)
+        return load_tokenizer(
+            source,
+            revision=_tokenizer_revision(configuration),
+            mode=configuration.tokenizer_mode,
+            flag="--tokenizer" if configuration.tokenizer else "MODEL",
+        )
     except ModelConfigurationError as exc:
         raise ModelConfigurationError(f"{configuration.name}: {exc}") from exc
 

@@ -11,28 +11,35 @@ from parsers.configuration import ModelConfigurationError
 
 DOWNLOADED = ("*.json", "*.jinja", "*.model", "*.model.v*", "*.tiktoken", "*.txt", "tokenization_*.py")
 
+TOKENIZER_FILES = ("tokenizer*.json", "tekken.json", "*.model", "*.model.v*", "vocab.*", "*.tiktoken")
+
 
 class TokenizerError(ModelConfigurationError):
     """A tokenizer that cannot be loaded. The operator's fault; the text names the flag and the cure."""
 
 
-def load_tokenizer(path: str, *, revision: str | None = None, mode: str = "auto") -> TokenizerHandle:
+def load_tokenizer(
+    path: str, *, revision: str | None = None, mode: str = "auto", flag: str = "--tokenizer"
+) -> TokenizerHandle:
     """Load the tokenizer of a folder or a hub ID.
 
-    `mode` is vLLM's `--tokenizer-mode`: "auto", "hf", "slow" or "mistral". Raises TokenizerError.
+    `mode` is vLLM's `--tokenizer-mode`: "auto", "hf", "slow" or "mistral". `flag` is where `path` came from, for
+    messages. Raises TokenizerError.
     """
-    folder = _folder(path, revision)
+    folder = _folder(path, revision, flag=flag)
+    if not any(next(folder.glob(pattern), None) for pattern in TOKENIZER_FILES):
+        raise TokenizerError(f"{flag} {path}: holds no tokenizer ({', '.join(TOKENIZER_FILES)}); give its folder.")
     try:
         return _load(folder, mode)
     except TokenizerError:
         raise
     except ImportError as error:
         raise TokenizerError(
-            f"--tokenizer {path}: needs {error.name}; install it (pip install 'derender[mistral]')."
+            f"{flag} {path}: needs {error.name}; install it (pip install 'derender[mistral]')."
         ) from error
     except Exception as error:
         raise TokenizerError(
-            f"--tokenizer {path}: cannot be loaded ({error}); check the folder and --tokenizer-mode."
+            f"{flag} {path}: cannot be loaded ({error}); check the folder and --tokenizer-mode."
         ) from error
 
 
@@ -55,7 +62,7 @@ def _load(folder: Path, mode: str) -> TokenizerHandle:
     return load_with_transformers(folder, use_fast=mode != "slow")
 
 
-def _folder(path: str, revision: str | None, *, flag: str = "--tokenizer") -> Path:
+def _folder(path: str, revision: str | None, *, flag: str) -> Path:
     """`path` itself if it is a folder, else the files of that hub ID, downloaded or from the hub's cache."""
     folder = Path(path).expanduser()
     if folder.is_dir():

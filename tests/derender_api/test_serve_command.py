@@ -99,6 +99,8 @@ class TestFlags:
             ("--default-chat-template-kwargs", "{", "not JSON"),
             ("--default-chat-template-kwargs", "[]", "expected a JSON object"),
             ("--max-model-len", "long", "'long' is not a number of tokens"),
+            ("--port", "99999", "'99999' is not a port"),
+            ("--port", "0", "'0' is not a port"),
             ("--tokenizer-mode", "quick", "invalid choice: 'quick'"),
         ],
     )

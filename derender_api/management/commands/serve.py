@@ -57,7 +57,7 @@ class Command(BaseCommand):
         server = parser.add_argument_group("the server")
         server.add_argument("--api-key", help="demand this bearer token below /v1 (or set DERENDER_API_KEY)")
         server.add_argument("--host", default="0.0.0.0", help="address to listen on (default: all)")
-        server.add_argument("--port", type=int, default=8000)
+        server.add_argument("--port", type=_port, default=8000)
         server.add_argument("--workers", type=int, default=default_workers(), help="processes (default: one per CPU)")
         server.add_argument("--threads", type=int, default=4, help="threads per worker")
 
@@ -134,6 +134,12 @@ def _json_object(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ArgumentTypeError('expected a JSON object such as {"enable_thinking": false}')
     return value
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 2**16:
+        raise ArgumentTypeError(f"{text!r} is not a port (1 to 65535)")
+    return int(text)
 
 
 def _length(text: str) -> int:

@@ -37,7 +37,7 @@ def test_a_plain_tokenizer_needs_no_transformers(monkeypatch):
         ("/no/such/folder", "auto", "there is no such folder"),
         ("no/such-model", "auto", "the hub does not give it"),
         (str(TOKENIZERS / "chatml"), "mistral", "use --tokenizer-mode hf"),
-        (str(TOKENIZERS), "auto", "cannot be loaded"),
+        (str(TOKENIZERS), "auto", "holds no tokenizer"),
     ],
 )
 def test_a_tokenizer_that_cannot_be_loaded_names_the_cure(path, mode, said):
