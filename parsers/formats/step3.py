@@ -144,11 +144,10 @@ class Step3ToolStage(ToolStage):
     def _in_block(self, text: str) -> str:
         """Between calls: anything but a marker is dropped."""
         found = _BETWEEN.search(text)
+        junk = text[: found.start()] if found else self._hold(text, CALL_BEGIN, BLOCK_END)
+        self.state.ending.active = self.state.ending.active or bool(junk.strip())
         if not found:
-            self._hold(text, CALL_BEGIN, BLOCK_END)
             return ""
-        if text[: found.start()].strip():
-            self.state.ending.active = True
         self.state.mode = "call" if found.group() == CALL_BEGIN else "after"
         return text[found.end() :]
 
