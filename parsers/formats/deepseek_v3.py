@@ -87,11 +87,14 @@ class DeepSeekCallStage(ToolStage):
 
     State: ClassVar[type] = CallsState
 
-    def __init__(self, dialect: Dialect, markers: Mapping[int, str], stops: Container[int]) -> None:
+    def __init__(
+        self, dialect: Dialect, *, markers: Mapping[int, str], stops: Container[int], offered: Container[str]
+    ) -> None:
         super().__init__()
         self._dialect = dialect
         self._markers = markers
         self._stops = stops
+        self._offered = offered
         self._ends_in_text = False
 
     def feed(self, segments: Sequence[Segment]) -> list[Event]:
@@ -159,7 +162,7 @@ class DeepSeekCallStage(ToolStage):
             self._text(SEPARATOR, events)
         elif self._dialect.fenced or state.head == "function":
             state.place = "name"
-        elif state.head and not _is_name(state.head):
+        elif state.head and not self._is_name(state.head):
             state.place = "junk"
             state.head += SEPARATOR
         else:
@@ -225,17 +228,23 @@ class DeepSeekCallStage(ToolStage):
         """Behind the separator: the arguments of the plain form, or the name line of the fenced one."""
         state = self.state
         text = state.held.lstrip()
-        if text.startswith("{") and _is_name(state.head):
+        if text.startswith("{") and self._is_name(state.head):
             self._announce(state.head.strip(), events)
             state.place, state.held = "arguments", text
             return
         found = _NAME_LINE.match(state.held)
-        if found and _is_name(found.group(1)):
+        if found and self._is_name(found.group(1)):
             self._announce(found.group(1), events)
             state.place, state.held = "fence", state.held[found.end() :]
         elif (found and found.group(1).strip()) or len(text) > NAME_LIMIT:
             state.place, state.head = "junk", state.head + SEPARATOR + state.held
             state.held = ""
+
+    def _is_name(self, text: str) -> bool:
+        """Whether `text` can name a function: a word, or whatever the request offers."""
+        if text.strip() in self._offered:
+            return True
+        return len(text) <= NAME_LIMIT and "\n" not in text.strip("\n") and _NAME.fullmatch(text) is not None
 
     def _fence(self) -> None:
         state = self.state
@@ -259,10 +268,6 @@ class DeepSeekCallStage(ToolStage):
         if text:
             state.wrote = True
             events.append(CallArguments(state.index, text))
-
-
-def _is_name(text: str) -> bool:
-    return len(text) <= NAME_LIMIT and "\n" not in text.strip("\n") and _NAME.fullmatch(text) is not None
 
 
 def _before_fence(text: str) -> tuple[str, str]:
@@ -292,7 +297,9 @@ class DeepSeekTools(ToolFormat):
         self.marks = dict(vocabulary.special_tokens) | self._markers
 
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
-        return DeepSeekCallStage(self.dialect, self._markers, self._stops)
+        return DeepSeekCallStage(
+            self.dialect, markers=self._markers, stops=self._stops, offered=context.parameters.keys()
+        )
 
     def settle(self, outcome: Outcome) -> None:
         """A block counts as calls even if none is left."""

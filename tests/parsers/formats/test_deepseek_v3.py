@@ -179,6 +179,17 @@ def test_request_fields(fields, expected):
     assert summary(runner("deepseek_v31", **fields).message("A " + block(v31(*TIME)))) == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "calls"),
+    [(" get_time ", ((" get_time ", TIME[1]),)), ("two words", (("two words", TIME[1]),)), ("no: such", ())],
+)
+@pytest.mark.parametrize(("tools", "written"), [("deepseek_v3", v3), ("deepseek_v31", v31)])
+def test_names(tools, written, name, calls):
+    message = runner(tools, request=(*TOOLS, tool("two words"))).message(block(written(name, TIME[1])))
+    assert summary(message)[2] == calls
+    assert (message.content or "") == ("" if calls else written(name, TIME[1]))
+
+
 def test_thoughts_in_front_of_a_call():
     run = runner(reasoning="deepseek_r1", prompt="<think>")
     output = "I call.</think>\n\n" + block(v3(*TIME))
