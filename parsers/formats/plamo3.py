@@ -139,7 +139,13 @@ class PlamoReasoningStage(MachineReasoningStage):
                 out.append(segment)
                 continue
             out += super().feed([Text(segment.text) if begins else segment])
+            if self.state.state == State.CONTENT and self._markers.parts and not self._begins_marker():
+                self._release(out)
         return out
+
+    def _begins_marker(self) -> bool:
+        """Whether what is held back came as a token that begins markers."""
+        return self.state.held.startswith((_OPENING, _CLOSING))
 
     def finish(self) -> list[Event | Segment]:
         if self._markers.is_cut(self.state.held):
