@@ -21,7 +21,7 @@ from derender_api.management.commands.serve import Command, command_line_models
 from derender_api.model_sources import DEMO_FOLDER
 from derender_api.server import ServerOptions
 from parsers.configuration import ModelConfiguration, ModelConfigurationError
-from tests.servers import MANAGE, REPOSITORY, free_port, migrate, running, serving
+from tests.servers import MANAGE, REPOSITORY, Server, free_port, migrate, running, serving
 
 FOLDER = str(DEMO_FOLDER)
 
@@ -166,15 +166,14 @@ class TestLive:
     """A real server."""
 
     def test_starts_quickly_in_little_memory_and_stops_on_sigterm(self, tmp_path: Path) -> None:
-        started = time.monotonic()
         with serving(tmp_path, FOLDER, "--workers", "2") as server:
-            seconds = time.monotonic() - started
+            seconds = processor_seconds(server)
             assert httpx.get(server.url + "/v1/models").status_code == 200
             workers = psutil.Process(server.process.pid).children(recursive=True)
             megabytes = max(worker.memory_info().rss for worker in workers) / 2**20
             assert len(workers) == 2
         assert server.process.returncode == 0
-        assert seconds < 10, f"start-up took {seconds:.1f} s"
+        assert seconds < 3
         assert megabytes < 250
 
     def test_requests_in_flight_are_answered_after_sigterm(self, tmp_path: Path) -> None:
@@ -230,12 +229,11 @@ class TestLive:
                 (folder / file.name).symlink_to(file)
             models.append({"name": f"m{number}", "model": str(folder), "reasoning_parser": "qwen3"})
         (tmp_path / "models.json").write_text(json.dumps({"models": models}))
-        started = time.monotonic()
         with serving(tmp_path, "--config", "models.json") as server:
-            seconds = time.monotonic() - started
+            seconds = processor_seconds(server)
             listed = httpx.get(server.url + "/v1/models", timeout=30).json()["data"]
         assert [card["id"] for card in listed] == [model["name"] for model in models]
-        assert seconds < 10, f"start-up took {seconds:.1f} s"
+        assert seconds < 6
 
     def test_bodies_above_the_limit_are_413_and_chunked_ones_are_read(self, tmp_path: Path) -> None:
         chunks = [b"x" * 100_000] * 50
@@ -270,6 +268,12 @@ class TestLive:
         command = [MANAGE[0], "-c", code, str(port)]
         with running(command, folder=tmp_path, port=port, health="/health", environment=environment) as server:
             assert listings(server.url) == {("m",)}
+
+
+def processor_seconds(server: Server) -> float:
+    """Processor time a server and its workers have taken, which other work on the machine does not lengthen."""
+    main = psutil.Process(server.process.pid)
+    return sum(process.cpu_times().user + process.cpu_times().system for process in (main, *main.children()))
 
 
 def listings(url: str) -> set[tuple[str, ...]]:
