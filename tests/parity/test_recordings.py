@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from derender_api.parity.options import Options
 from derender_api.parity.report import as_text
-from derender_api.parity.runner import Options, run
+from derender_api.parity.runner import run
 from derender_api.parity.suite import find_suites, read_suite
 
 FOLDERS = {folder.name: folder for folder in find_suites(Path(settings.BASE_DIR) / "tests" / "data" / "parity")}

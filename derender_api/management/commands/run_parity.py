@@ -13,8 +13,9 @@ from tqdm import tqdm
 
 from derender_api.parity import report
 from derender_api.parity.divergences import DivergenceError
+from derender_api.parity.options import Options
 from derender_api.parity.results import RunResult
-from derender_api.parity.runner import Options, Progress, run
+from derender_api.parity.runner import Progress, run
 from derender_api.parity.suite import SuiteError, find_suites
 
 DEFAULT_PATH = Path("tests") / "data" / "parity"

@@ -6,8 +6,9 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from derender_api.parity import runner
+from derender_api.parity.options import Options
 from derender_api.parity.rules import Outcome, Rule
-from derender_api.parity.runner import Options, run
+from derender_api.parity.runner import run
 from tests.derender_api.parity.support import CASE, HTTP_CASE, PROFILE, Echo, write_suite
 
 URL = "http://127.0.0.1:1"
