@@ -24,8 +24,8 @@ _FRAMES = Lexer(FRAME_MARKERS)
 _FRAGMENT = re.compile(r"\A\s*to=|<\|(?:start|message|eom|eot)\|>")
 """What is left of a broken header, as opposed to text."""
 
-_UNSURE = re.compile(r"[^\S\n](?:t|to|to=[^\s<]*)\Z")
-_UNSURE_BEHIND_BLANK = re.compile(r"(?:t|to|to=[^\s<]*)\Z")
+_UNSURE = re.compile(r"[^\S\n](?:t|to|to=[^\s<]{0,128})\Z")
+_UNSURE_BEHIND_BLANK = re.compile(r"(?:t|to|to=[^\s<]{0,128})\Z")
 
 
 @dataclass(frozen=True, slots=True)
