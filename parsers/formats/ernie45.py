@@ -151,13 +151,14 @@ class ErnieState:
     """`mode`: "text", "call" (between the tags) or "after" a call. `held`: unread text, or white space behind a call.
     `begun`: there was some other text than line breaks.
 
-    Of the open call: its text so far, `depth` of its braces, `quoted` and `escaped` within a string, `object`: it began
+    Of the open call: the line breaks before it, its text so far, `depth` of its braces, `quoted` and `escaped` within a string, `object`: it began
     with a brace. `calls` are complete but not sent: pairs of name and arguments.
     """
 
     mode: Literal["text", "call", "after"] = "text"
     begun: bool = False
     held: str = ""
+    gap: str = ""
     text: list[str] = field(default_factory=list)
     depth: int = 0
     quoted: bool = False
@@ -213,7 +214,11 @@ class ErnieToolStage(ToolStage):
         """
         state = self.state
         before, tag, behind = text.partition(START)
-        before = before.rstrip("\n") if tag else self._hold(text, START)
+        if tag:
+            state.gap = before[len(before.rstrip("\n")) :]
+            before = before.rstrip("\n")
+        else:
+            before = self._hold(text, START)
         if not tag and (state.index >= 0 or state.calls):
             state.held = before[len(before.rstrip("\n")) :] + state.held
             before = before.rstrip("\n")
@@ -233,7 +238,7 @@ class ErnieToolStage(ToolStage):
             self.state.held = text
             return ""
         self.state.mode = "text"
-        return rest if rest.startswith(START) else text
+        return text
 
     def _open(self) -> None:
         state = self.state
@@ -289,7 +294,7 @@ class ErnieToolStage(ToolStage):
             state.calls.append(call)
         else:
             state.mode = "text"
-            self._content.append(START + text + tag)
+            self._content.append(state.gap + START + text + tag)
 
     def finish(self) -> list[Event]:
         """A call without closing tag counts if it is complete; the beginning of one is dropped, as vLLM drops it."""

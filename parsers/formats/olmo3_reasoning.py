@@ -108,6 +108,9 @@ class Olmo3ReasoningStage(ReasoningStage):
     def _end(self, chunk: str, rest: Sequence[Segment]) -> list[Event | Segment]:
         """The end tag in its usual tokens: the answer follows, even if nothing of it is there yet."""
         self.state.held.append(chunk)
+        if END in "".join(self.state.held).removesuffix(END):
+            self.state.held.append(text_of(rest))
+            return self._split()
         thoughts = self._thoughts(self._take().removesuffix(END))
         self.state.place = "answer"
         if thoughts:

@@ -33,7 +33,7 @@ CALL_BEGIN, CALL_END, SEPARATOR = "<｜tool_call_begin｜>", "<｜tool_call_end�
 _PARAMETER = re.compile(r'<steptml:parameter name="([^"]*)">')
 _PARAMETER_END, _INVOKE_END = "</steptml:parameter>", "</steptml:invoke>"
 _BETWEEN = re.compile(f"{CALL_BEGIN}|{BLOCK_END}")
-_HEAD = re.compile(f'<steptml:invoke name="([^"]*)">|{CALL_END}|{CALL_BEGIN}|{BLOCK_END}')
+_HEAD = re.compile(f'<steptml:invoke name="([^"<]*)">|{CALL_END}|{CALL_BEGIN}|{BLOCK_END}')
 _BODY_END = re.compile(f"{CALL_END}|{CALL_BEGIN}|{BLOCK_END}")
 _HEAD_LIMIT = 4096
 
