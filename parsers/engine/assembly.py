@@ -89,14 +89,14 @@ def delta_of(events: Iterable[Event], *, merge: bool) -> Delta:
                 delta.citations.append(event)
             case CallStart(index, name, call_id):
                 delta.calls.append(CallDelta(index=index, id=call_id, name=name))
-            case CallArguments(index, text, raw) if text or raw is None:
-                _add_arguments(delta.calls, index, text, merge=merge)
+            case CallArguments(index, text, raw, apart) if text or raw is None:
+                _add_arguments(delta.calls, index, text, merge=merge, apart=apart)
     return delta
 
 
-def _add_arguments(calls: list[CallDelta], index: int, text: str, *, merge: bool) -> None:
+def _add_arguments(calls: list[CallDelta], index: int, text: str, *, merge: bool, apart: bool) -> None:
     last = calls[-1] if calls else None
-    if last is not None and last.index == index and (merge or last.arguments is not None):
+    if last is not None and last.index == index and not apart and (merge or last.arguments is not None):
         last.arguments = (last.arguments or "") + text
     else:
         calls.append(CallDelta(index=index, arguments=text))

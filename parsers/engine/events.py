@@ -71,11 +71,13 @@ class CallArguments:
     """The next piece of the JSON text of call `index`'s arguments.
 
     `raw` is what the model wrote for it, where that is not `text`: one-shot answers give it where the text is no JSON.
+    `apart`: it goes into an entry of its own even in formats whose entries are merged.
     """
 
     index: int
     text: str
     raw: str | None = None
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
