@@ -151,8 +151,8 @@ class ErnieState:
     """`mode`: "text", "call" (between the tags) or "after" a call. `held`: unread text, or white space behind a call.
     `begun`: there was some other text than line breaks.
 
-    Of the open call: the line breaks before it, its text so far, `depth` of its braces, `quoted` and `escaped` within a string, `object`: it began
-    with a brace. `calls` are complete but not sent: pairs of name and arguments.
+    Of the open call: the line breaks before it, its text so far, `depth` of its braces, `quoted` and `escaped` within a
+    string, `object`: it began with a brace. `calls` are complete but not sent: pairs of name and arguments.
     """
 
     mode: Literal["text", "call", "after"] = "text"
