@@ -67,12 +67,3 @@ def check_stream_length(*, prompt: int, output: int, delta: int, model: LoadedMo
             f"prompt_token_ids length ({prompt}) plus output_token_ids length ({output}) plus delta ({delta}) "
             f"exceeds max_model_len ({model.max_model_len})."
         )
-
-
-def check_no_stop_strings(stop: str | Sequence[str] | None) -> None:
-    """Streams cannot be cut at stop strings: what was sent stays sent."""
-    if stop:
-        raise BadRequest(
-            "stop strings are not supported by streaming derender because text already sent cannot be cut. "
-            "Use non-streaming derender or output_mode=text on /inference/v1/generate which holds stop strings back."
-        )

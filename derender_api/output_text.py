@@ -11,8 +11,12 @@ from derender_api.protocol.generate import (
 )
 from derender_api.protocol.openai_request import GenerationRequest
 from derender_api.stop import Ending, StopRules, cut_at_stop_string, end_of_output
+from derender_api.stop_watch import StopWatch
 from derender_api.stream_state import Carried
-from parsers.engine.detokenizer import Codec, Detokenizer, seeded_window
+from parsers.engine.detokenizer import Codec, Detokenizer, Window, seeded_window
+
+BEYOND = 2**31 - 1
+"""Offset of a window that yields nothing more, ever: a stop string ended the text (protocol 8.4)."""
 
 
 def codec_of(model: LoadedModel, request: GenerationRequest | None) -> Codec:
@@ -70,8 +74,10 @@ def decoded_chunk(
     rendered: GenerationRequest | None,
     model: LoadedModel,
     carried: Carried,
+    *,
+    is_last: bool,
 ) -> str:
-    """The text that a chunk adds where no parser runs; moves the window on."""
+    """The text that a chunk adds where no parser runs; moves the window on. `is_last`: it ends the output."""
     codec, skip_special = codec_of(model, rendered), _skips_special(rendered)
     window = carried.window
     if carried.is_new:
@@ -80,6 +86,56 @@ def decoded_chunk(
             seed = chunk.prompt_token_ids
         window = seeded_window(codec, seed, skip_special=skip_special)
     detokenizer = Detokenizer(codec, skip_special=skip_special, window=window)
+    watch = StopWatch.of(StopRules.of(rendered), tokens=carried.output_count)
+    if watch is not None:
+        return _watched_chunk(token_ids, detokenizer, codec, watch, carried, is_last=is_last)
     text = "".join(detokenizer.decode(token_ids))
     carried.window = detokenizer.window
     return text
+
+
+def _watched_chunk(
+    token_ids: Sequence[int],
+    detokenizer: Detokenizer,
+    codec: Codec,
+    watch: StopWatch,
+    carried: Carried,
+    *,
+    is_last: bool,
+) -> str:
+    """The text that a chunk adds, up to a stop string.
+
+    Tokens of which text is held back are left unread in the window, so that the next chunk decodes them again.
+    """
+    if carried.window.read == BEYOND:
+        carried.is_stopped = True
+        return ""
+    windows, texts = [], []
+    for token_id in token_ids:
+        windows.append(detokenizer.window)
+        texts += detokenizer.decode([token_id])
+    passed = watch.pass_on(texts)
+    carried.extend_output(token_ids)
+    carried.window = detokenizer.window
+    if watch.matched is not None:
+        carried.matched, carried.window = watch.matched, Window(read=BEYOND)
+        return "".join(passed)
+    if is_last:
+        return "".join(passed) + watch.release()
+    first = _first_held(texts, watch.held)
+    if first is None:
+        return "".join(passed)
+    window = windows[first]
+    pieces = (*window.pieces, *map(codec.piece, token_ids[first:]))
+    carried.window = Window(pieces=pieces, prefix=window.prefix, read=window.read)
+    return "".join(texts[:first])
+
+
+def _first_held(texts: Sequence[str], held: str) -> int | None:
+    """The first token of which text is held back; None where nothing is."""
+    length = len(held)
+    for position in range(len(texts) - 1, -1, -1):
+        if length <= 0:
+            return position + 1 if held else None
+        length -= len(texts[position])
+    return 0 if held else None

@@ -13,6 +13,8 @@ from derender_api.exceptions import BadRequest
 from derender_api.loaded_model import LoadedModel
 from derender_api.parser_cache import bytes_of_ids, digest_of, parser_cache
 from derender_api.protocol.openai_request import ChatCompletionRequest, NamedTool
+from derender_api.stop import StopRules
+from derender_api.stop_watch import StopWatch
 from derender_api.stream_state import Carried
 from parsers.engine.assembly import Delta, Message
 from parsers.engine.context import NamedToolChoice, RequestContext
@@ -24,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 ALWAYS_DEFAULT = {"cohere_format": "cmd4"}  # a default of vLLM's command line
 SEED_PROMPT_TOKENS = 16
+NO_TOKEN = -1
+"""ID of text that no token of the chunk releases."""
 
 
 def request_context(request: ChatCompletionRequest, model: LoadedModel, *, call_id_seed: bytes) -> RequestContext:
@@ -108,10 +112,16 @@ def stream_seed(request_id: str, index: int, prompt_token_ids: Sequence[int], ca
 class StreamParser:
     """The parser of a stream, where the output so far has left it, with the detokenizer that feeds it."""
 
-    def __init__(self, parser: OutputParser, detokenizer: Detokenizer) -> None:
+    def __init__(self, parser: OutputParser, detokenizer: Detokenizer, watch: StopWatch | None) -> None:
         parser.calls_streamed = False
         self._parser = parser
         self._detokenizer = detokenizer
+        self._watch = watch
+
+    @property
+    def matched(self) -> str | None:
+        """The stop string that ended the output, None where none did."""
+        return self._watch.matched if self._watch else None
 
     @property
     def calls_streamed(self) -> bool:
@@ -127,7 +137,18 @@ class StreamParser:
         """The delta of this chunk. The parser sees all IDs, and the text of the first `decoded` of them."""
         texts = self._detokenizer.decode(token_ids[:decoded])
         texts += [""] * (len(token_ids) - len(texts))
-        return self._parser.feed(token_ids, texts, finished=finished) or Delta()
+        return self._feed(token_ids, texts, finished=finished) or Delta()
+
+    def _feed(self, token_ids: Sequence[int], texts: list[str], *, finished: bool) -> Delta | None:
+        """A step of the parser with what the stop strings leave of the text; the output ends where one is complete."""
+        if self._watch is None:
+            return self._parser.feed(token_ids, texts, finished=finished)
+        if self._watch.matched is not None:
+            return None
+        texts = self._watch.pass_on(texts)
+        if finished and (held := self._watch.release()):
+            token_ids, texts = [*token_ids, NO_TOKEN], [*texts, held]
+        return self._parser.feed(token_ids, texts, finished=finished or self._watch.matched is not None)
 
     def replay(self, token_ids: Sequence[int], lengths: Sequence[int]) -> None:
         """Steps again through the chunks of an earlier output."""
@@ -135,13 +156,16 @@ class StreamParser:
         start = 0
         for length in lengths:
             end = start + length
-            self._parser.feed(token_ids[start:end], texts[start:end], finished=False)
+            self._feed(token_ids[start:end], texts[start:end], finished=False)
             start = end
         self._parser.calls_streamed = False
 
     def snapshot(self) -> tuple[dict[str, Any], Window]:
-        """What the parser and the detokenizer must remember."""
-        return self._parser.snapshot(), self._detokenizer.window
+        """What the parser (with the search for stop strings) and the detokenizer must remember."""
+        snapshot = self._parser.snapshot()
+        if self._watch is not None:
+            snapshot["stop"] = self._watch.state()
+        return snapshot, self._detokenizer.window
 
 
 class StreamParsers:
@@ -156,8 +180,10 @@ class StreamParsers:
         prompt_token_ids: Sequence[int],
         carried: Carried,
         spaced: bool,
+        stop_rules: StopRules,
     ) -> None:
         self._plan = plan
+        self._stop_rules = stop_rules
         self._context = context
         self._model = model
         self._prompt_token_ids = prompt_token_ids
@@ -191,11 +217,17 @@ class StreamParsers:
     def _new(self) -> StreamParser:
         parser = open_parser(self._plan, self._context, self._prompt_token_ids)
         window = seeded_window(self._codec, self._prompt_token_ids, skip_special=False)
-        return StreamParser(parser, Detokenizer(self._codec, skip_special=False, window=window))
+        return StreamParser(parser, Detokenizer(self._codec, skip_special=False, window=window), self._watch())
+
+    def _watch(self) -> StopWatch | None:
+        return StopWatch.of(self._stop_rules)
 
     def _restored(self, snapshot: Mapping[str, Any], window: Window) -> StreamParser:
+        watch = self._watch()
+        if watch is not None and "stop" in snapshot:
+            watch.resume(snapshot["stop"])
         parser = self._plan.restore(self._context, snapshot)
-        return StreamParser(parser, Detokenizer(self._codec, skip_special=False, window=window))
+        return StreamParser(parser, Detokenizer(self._codec, skip_special=False, window=window), watch)
 
     @cached_property
     def _origin(self) -> bytes:
@@ -210,6 +242,7 @@ class StreamParsers:
             context.own_template_kwargs,
             context.history_tool_calls,
             context.structural_tag,
+            self._stop_rules,
         ]
         names = f"{self._model.configuration!r} {self._plan.name} {id(self._codec)}".encode()
         return digest_of(names, orjson.dumps(request, default=repr), bytes_of_ids(self._prompt_token_ids))

@@ -21,7 +21,8 @@ class Carried:
 
     `parser` is the parser's snapshot, `call_id_seed` the seed of its call IDs (hex digits), `prompt_count` and
     `outputs` count tokens; they belong to the compact form. `output_token_ids`, `output_chunk_lens` and
-    `last_tool_call_ids` belong to the replay form.
+    `last_tool_call_ids` belong to the replay form. `matched` is the stop string that this chunk completed, `is_stopped`
+    says that an earlier one did.
     """
 
     is_new: bool
@@ -38,6 +39,8 @@ class Carried:
     call_id_seed: str = ""
     prompt_count: int = 0
     outputs: int = 0
+    matched: str | None = None
+    is_stopped: bool = False
 
     @classmethod
     def of(cls, state: StreamState | CompactState | None, *, form: Form = "replay", scope: Sequence[str] = ()) -> Self:

@@ -6,7 +6,7 @@ import pytest
 from django.core.exceptions import PermissionDenied
 from django.test import Client
 
-from derender_api import services
+from derender_api.catalog import catalog
 from parsers.configuration import ModelConfigurationError
 from tests.derender_api.support import CHAT, error, oneshot, parsed_model, post, served
 
@@ -108,7 +108,7 @@ def test_what_nobody_declared_tells_nothing(monkeypatch, raised, status, type):
     def fail(*args):
         raise raised
 
-    monkeypatch.setattr(services.catalog, "resolve", fail)
+    monkeypatch.setattr(catalog, "resolve", fail)
 
     got, answer = post(CHAT, oneshot())
 

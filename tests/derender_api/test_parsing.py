@@ -2,7 +2,7 @@
 
 import pytest
 
-from derender_api.parsing import stream_seed, request_context, template_kwargs
+from derender_api.parsing import request_context, stream_seed, template_kwargs
 from derender_api.protocol.openai_request import ChatCompletionRequest
 from derender_api.stream_state import Carried
 from parsers.engine.context import NamedToolChoice
@@ -83,7 +83,7 @@ def test_earlier_calls_are_counted():
     assert (context.parallel_tool_calls, context.include_reasoning) == (True, False)
 
 
-def test_the_seed_of_call_ids_tells_chunks_apart():
+def test_the_seed_of_call_ids_tells_streams_apart():
     def carried(*ids):
         return Carried(is_new=False, output_token_ids=list(ids), output_chunk_lens=[1] * len(ids))
 

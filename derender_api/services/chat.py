@@ -1,27 +1,21 @@
-"""The four things the service does: chat and completions, whole and chunk by chunk. Each reads top to bottom."""
+"""Engine responses to chat completions, whole and chunk by chunk. Each of the two reads top to bottom."""
 
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from derender_api import answers, limits
 from derender_api.catalog import catalog
 from derender_api.exceptions import ApiError, BadRequest, InvalidStreamState
 from derender_api.loaded_model import LoadedModel
-from derender_api.logprobs import LogprobResolver, chat_limit, completion_limit, next_context
+from derender_api.logprobs import LogprobResolver, chat_limit, next_context
 from derender_api.output_text import codec_of, decoded_chunk, decoded_output, ending_of
 from derender_api.parsing import StreamParsers, parse_output, random_seed, request_context, stream_seed
 from derender_api.protocol.derender import (
     ChatStreamRequest,
-    CompletionStreamRequest,
     DerenderChatBulkRequest,
     DerenderChatRequest,
     DerenderChatStreamRequest,
-    DerenderCompletionBulkRequest,
-    DerenderCompletionRequest,
-    DerenderCompletionStreamRequest,
-    StreamRequest,
 )
 from derender_api.protocol.generate import (
     GenerateTokensChoice,
@@ -29,16 +23,15 @@ from derender_api.protocol.generate import (
     GenerateTokensStreamChoice,
     GenerateTokensStreamResponse,
 )
-from derender_api.protocol.openai_request import ChatCompletionRequest, CompletionRequest
-from derender_api.stop import Ending
-from derender_api.stream_state import Carried, Form
+from derender_api.protocol.openai_request import ChatCompletionRequest
+from derender_api.services.common import Json, form_of, scope_of, stopped
+from derender_api.stop import Ending, StopRules
+from derender_api.stream_state import Carried
 from parsers.engine.assembly import Delta, Message
 from parsers.engine.context import RequestContext, finish_reason
 from parsers.engine.parser import ParserPlan
 
 logger = logging.getLogger(__name__)
-
-Json = dict[str, Any]
 
 CHAT_REQUEST_NEEDED = (
     "chat_request is required when a tool or reasoning parser is configured because plain detokenization would leak "
@@ -51,7 +44,7 @@ PROMPT_NEEDED = (
 )
 
 
-# --- chat, one-shot ---------------------------------------------------------------------------------------------------
+# --- one-shot ---------------------------------------------------------------------------------------------------------
 
 
 def derender_chat(request: DerenderChatRequest) -> Json:
@@ -114,7 +107,7 @@ def _chat_choice(
     )
 
 
-# --- chat, streaming --------------------------------------------------------------------------------------------------
+# --- streaming --------------------------------------------------------------------------------------------------------
 
 
 def derender_chat_chunk(request: DerenderChatStreamRequest) -> Json:
@@ -131,8 +124,8 @@ def derender_chat_chunks(request: DerenderChatBulkRequest) -> Json:
 
 def _chat_chunks(request: ChatStreamRequest, chunks: Sequence[GenerateTokensStreamResponse]) -> tuple[list[Json], Json]:
     model = catalog.resolve(request.model or None)
-    scope = _scope("chat", model)
-    carried = Carried.of(request.stream_state, form=_form(request, model), scope=scope)
+    scope = scope_of("chat", model)
+    carried = Carried.of(request.stream_state, form=form_of(request, model), scope=scope)
     return [_chat_chunk(chunk, request, model, carried) for chunk in chunks], carried.answer(scope=scope)
 
 
@@ -159,7 +152,6 @@ def _check_chat_chunk(
     chunk: GenerateTokensStreamResponse, request: ChatStreamRequest, model: LoadedModel, carried: Carried
 ) -> None:
     choices = chunk.choices
-    limits.check_no_stop_strings(request.chat_request.stop if request.chat_request else None)
     _require_chat_request(model, request.chat_request)
     if model.plan is not None and request.prompt_token_ids is None and carried.parser is None:
         raise BadRequest(PROMPT_NEEDED)
@@ -184,7 +176,9 @@ def _chat_chunk_choice(
     ending = ending_of(choice, token_ids, chat_request, model)
     reason = choice.finish_reason
     if model.plan is None or chat_request is None:
-        text = decoded_chunk(token_ids[: ending.decoded], chunk, request, chat_request, model, carried)
+        text = decoded_chunk(
+            token_ids[: ending.decoded], chunk, request, chat_request, model, carried, is_last=reason is not None
+        )
         delta = Delta(content=text or None)
     else:
         seed = stream_seed(chunk.request_id, choice.index, request.prompt_token_ids or (), carried)
@@ -192,8 +186,11 @@ def _chat_chunk_choice(
         carried.call_id_seed = seed.hex()
         carried.prompt_count = carried.prompt_count or len(request.prompt_token_ids or ())
         delta = _parsed_chunk(choice, token_ids, ending, context, request, model.plan, model, carried)
+        if carried.matched is not None:
+            reason = "stop"
         if reason is not None:
             reason = finish_reason(context, reason, carried.tools_streamed)
+    reason, stop_reason = stopped(carried, reason, ending.stop_reason)
     shows_metadata = not _hides_metadata(model, chat_request)
     returns_ids = shows_metadata and chat_request is not None and chat_request.return_token_ids
     resolver = LogprobResolver(model.tokenizer, context=carried.logprob_context, limit=chat_limit(chat_request))
@@ -202,7 +199,7 @@ def _chat_chunk_choice(
         delta=answers.chat_delta(delta, is_first=not carried.role_sent),
         logprobs=resolver.chat(choice.logprobs) if shows_metadata else None,
         finish_reason=reason,
-        stop_reason=ending.stop_reason,
+        stop_reason=stop_reason,
         token_ids=choice.token_ids if returns_ids else None,
     )
     carried.role_sent = True
@@ -229,13 +226,18 @@ def _parsed_chunk(
         prompt_token_ids=request.prompt_token_ids or (),
         carried=carried,
         spaced=request.chat_request is None or request.chat_request.spaces_between_special_tokens,
+        stop_rules=StopRules.of(request.chat_request),
     )
     if not (token_ids or (ends and carried.has_output)):
         if carried.form == "compact" and carried.parser is None:
             parsers.close(parsers.open())
         return Delta()
     parser = parsers.open()
+    if parser.matched is not None:
+        carried.is_stopped = True
+        return Delta()
     delta = parser.step(token_ids, decoded=ending.decoded, finished=ends)
+    carried.matched = parser.matched
     carried.tools_streamed = (carried.tools_streamed or parser.calls_streamed) and not parser.calls_revoked
     for call in delta.calls:
         if call.id is not None:
@@ -245,151 +247,7 @@ def _parsed_chunk(
     return delta
 
 
-# --- completions, one-shot --------------------------------------------------------------------------------------------
-
-
-def derender_completion(request: DerenderCompletionRequest) -> Json:
-    """Complete engine responses, one per prompt, to one text completion."""
-    model = catalog.resolve(request.model or None)
-    responses, completion_request = request.generate_responses, request.completion_request
-    limits.check_response_count(responses)
-    for response in responses:
-        limits.check_response(response, model)
-    for prompt in request.prompt_token_ids or ():
-        limits.check_prompt(prompt, model)
-    given = request.prompt_token_ids or [None] * len(responses)
-    choices = [
-        choice
-        for response, prompt in zip(responses, given, strict=True)
-        for choice in _completion_choices(response, completion_request, model, prompt=prompt)
-    ]
-    for number, choice in enumerate(choices):
-        choice["index"] = number
-    transfers = [response.kv_transfer_params for response in responses]
-    return answers.completion(
-        request_id=responses[0].request_id,
-        model=request.model or model.names[0],
-        choices=choices,
-        usage=answers.usage(
-            prompt_tokens=sum(request.prompt_tokens or ()),
-            completion_tokens=sum(len(choice.token_ids or ()) for each in responses for choice in each.choices),
-        ),
-        kv_transfer_params=answers.echoed(transfers[0]) if all(each == transfers[0] for each in transfers) else None,
-        metrics=answers.echoed_metrics(responses[0].metrics) if len(responses) == 1 else None,
-    )
-
-
-def _completion_choices(
-    response: GenerateTokensResponse,
-    request: CompletionRequest | None,
-    model: LoadedModel,
-    *,
-    prompt: Sequence[int] | None,
-) -> Iterator[Json]:
-    seed = response.prompt_token_ids if prompt is None else prompt
-    returns_ids = request is not None and request.return_token_ids
-    for choice in response.choices:
-        token_ids = choice.token_ids
-        if not token_ids:
-            raise BadRequest(f"choice {choice.index} in response {response.request_id} has empty or null token_ids")
-        texts, stop_reason = decoded_output(
-            choice, token_ids, request, model, codec_of(model, request), seed=seed, keeps_special=False
-        )
-        yield answers.completion_choice(
-            index=choice.index,
-            text="".join(texts),
-            logprobs=LogprobResolver(model.tokenizer, limit=completion_limit(request)).completion(choice.logprobs),
-            finish_reason=choice.finish_reason,
-            stop_reason=stop_reason,
-            token_ids=token_ids if returns_ids else None,
-            prompt_token_ids=response.prompt_token_ids if returns_ids else None,
-        )
-
-
-# --- completions, streaming -------------------------------------------------------------------------------------------
-
-
-def derender_completion_chunk(request: DerenderCompletionStreamRequest) -> Json:
-    """One chunk of the engine's stream to a text completion chunk and the state for the next call."""
-    chunks, state = _completion_chunks(request, [request.generate_chunk])
-    return {"chunk": chunks[0], "stream_state": state}
-
-
-def derender_completion_chunks(request: DerenderCompletionBulkRequest) -> Json:
-    """Several chunks of one stream: what a call for each would give."""
-    chunks, state = _completion_chunks(request, request.generate_chunks)
-    return {"chunks": chunks, "stream_state": state}
-
-
-def _completion_chunks(
-    request: CompletionStreamRequest, chunks: Sequence[GenerateTokensStreamResponse]
-) -> tuple[list[Json], Json]:
-    model = catalog.resolve(request.model or None)
-    limits.check_no_stop_strings(request.completion_request.stop if request.completion_request else None)
-    limits.check_prompt(request.prompt_token_ids, model)
-    scope = _scope("completion", model)
-    carried = Carried.of(request.stream_state, form=_form(request, model), scope=scope)
-    return [_completion_chunk(chunk, request, model, carried) for chunk in chunks], carried.answer(scope=scope)
-
-
-def _completion_chunk(
-    chunk: GenerateTokensStreamResponse, request: CompletionStreamRequest, model: LoadedModel, carried: Carried
-) -> Json:
-    if len(chunk.choices) > 1:
-        raise BadRequest("derender_completion_stream expects at most one choice per chunk")
-    choices = [_completion_chunk_choice(choice, chunk, request, model, carried) for choice in chunk.choices]
-    carried.is_new = False
-    return answers.completion_chunk(
-        request_id=chunk.request_id,
-        model=request.model or model.names[0],
-        choices=choices,
-        usage=answers.chunk_usage(chunk.usage, prompt_tokens=request.prompt_tokens),
-        metrics=answers.echoed_metrics(chunk.metrics),
-    )
-
-
-def _completion_chunk_choice(
-    choice: GenerateTokensStreamChoice,
-    chunk: GenerateTokensStreamResponse,
-    request: CompletionStreamRequest,
-    model: LoadedModel,
-    carried: Carried,
-) -> Json:
-    completion_request, token_ids = request.completion_request, choice.token_ids or []
-    ending = ending_of(choice, token_ids, completion_request, model)
-    text = decoded_chunk(token_ids[: ending.decoded], chunk, request, completion_request, model, carried)
-    resolver = LogprobResolver(
-        model.tokenizer, context=carried.logprob_context, limit=completion_limit(completion_request)
-    )
-    logprobs = resolver.completion(choice.logprobs, text_offset=carried.logprob_text_offset)
-    if logprobs is not None and logprobs["tokens"]:
-        carried.logprob_text_offset = logprobs["text_offset"][-1] + len(logprobs["tokens"][-1])
-    else:
-        carried.logprob_text_offset += len(text)
-    carried.logprob_context = next_context(carried.logprob_context, token_ids)
-    returns_ids = completion_request is not None and completion_request.return_token_ids
-    return answers.completion_chunk_choice(
-        index=choice.index,
-        text=text,
-        logprobs=logprobs,
-        finish_reason=choice.finish_reason,
-        stop_reason=ending.stop_reason,
-        prompt_token_ids=chunk.prompt_token_ids if returns_ids else None,
-        token_ids=choice.token_ids if returns_ids else None,
-    )
-
-
-# --- common steps -----------------------------------------------------------------------------------------------------
-
-
-def _scope(endpoint: str, model: LoadedModel) -> tuple[str, str, str]:
-    """What a compact stream state belongs to."""
-    return endpoint, model.names[0], model.plan.name if model.plan else ""
-
-
-def _form(request: StreamRequest, model: LoadedModel) -> Form:
-    """The form of the states of a stream that begins."""
-    return request.stream_state_format or model.configuration.stream_state_format
+# --- steps ------------------------------------------------------------------------------------------------------------
 
 
 def _require_chat_request(model: LoadedModel, request: ChatCompletionRequest | None) -> None:
