@@ -81,6 +81,8 @@ def delta_of(events: Iterable[Event], *, merge: bool) -> Delta:
     delta = Delta()
     for event in events:
         match event:
+            case Reasoning(late=True):
+                pass
             case Reasoning(text):
                 delta.reasoning = (delta.reasoning or "") + text
             case Content(text):

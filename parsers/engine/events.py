@@ -35,9 +35,13 @@ Segment = Text | Token
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """Text of the model's thoughts. "" is meaningful: some formats send it where nothing was released."""
+    """Text of the model's thoughts. "" is meaningful: some formats send it where nothing was released.
+
+    `late`: it came long ago, and only the end of output tells that it counts; one-shot answers give it, streams do not.
+    """
 
     text: str
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)

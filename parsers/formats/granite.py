@@ -154,21 +154,28 @@ class GraniteTools(MarkerTools):
 
 
 _THOUGHTS = ("Here is my thought process:", "Here's my thought process:")
-_ANSWER = Lexer(["Here is my response:", "Here's my response:"])
+_ANSWER = ("Here is my response:", "Here's my response:")
+_INSIDE = Lexer([*_ANSWER, *(f"\n{sentence}" for sentence in _ANSWER)])
+_BEHIND = Lexer([f"\n{sentence}" for sentence in _THOUGHTS])
 
 
 @dataclass(slots=True)
 class SentenceState:
-    """`place`: "start", "in" the thoughts, or in the "answer". `held` may be the beginning of one of the sentences."""
+    """`place`: "start", "in" the thoughts, "behind" them, or in an "answer" without thoughts.
+
+    `held` may be the beginning of one of the sentences; `broken`: a line break before the last one was not sent.
+    """
 
     place: str = "start"
     held: str = ""
+    broken: bool = False
 
 
 class SentenceStage(ReasoningStage):
     """Thoughts between two fixed sentences, the first of which begins the output; without it all is the answer.
 
-    A call ends the thoughts, too.
+    Further thoughts begin on a line of the answer (bugs/granite-reasoning-second-span); the line
+    breaks between two spans belong to neither. A call ends the thoughts, too.
     """
 
     State: ClassVar[type] = SentenceState
@@ -185,28 +192,38 @@ class SentenceStage(ReasoningStage):
     def feed(self, segments: Sequence[Segment]) -> list[Event | Segment]:
         out: list[Event | Segment] = []
         for segment in segments:
-            if self.state.place == "in" and isinstance(segment, Token) and segment.token_id == self._call_id:
+            if isinstance(segment, Token) and segment.token_id == self._call_id and self.state.place != "start":
                 self._leave(out)
-            if self.state.place == "answer":
-                out.append(segment)
-            elif self.state.place == "in":
-                self._inside(segment.text, out)
-            else:
-                self._begin(segment.text, out)
+            match self.state.place:
+                case "start":
+                    self._begin(segment.text, out)
+                case "in":
+                    self._inside(segment.text, out)
+                case "behind" if isinstance(segment, Text):
+                    self._behind(segment.text, out)
+                case _:
+                    self._release(out)
+                    out.append(segment)
         return out
 
     def finish(self) -> list[Event | Segment]:
         out: list[Event | Segment] = []
         self._leave(out)
+        if self.state.broken:
+            out.append(Reasoning("\n", late=True))
         return out
 
     def _leave(self, out: list[Event | Segment]) -> None:
+        """No further sentence will come."""
+        self._release(out)
+        self.state.place = "answer"
+
+    def _release(self, out: list[Event | Segment]) -> None:
         """What was held back is no sentence."""
         state = self.state
         held, state.held = state.held, ""
         if held:
             out.append(Reasoning(held) if state.place == "in" else Text(held))
-        state.place = "answer"
 
     def _begin(self, text: str, out: list[Event | Segment]) -> None:
         state = self.state
@@ -224,16 +241,33 @@ class SentenceStage(ReasoningStage):
             out.append(Text(text))
 
     def _inside(self, text: str, out: list[Event | Segment]) -> None:
+        """Thoughts, up to the sentence that ends them."""
         state = self.state
-        pieces, state.held = _ANSWER.cut(state.held, text)
+        pieces, state.held = _INSIDE.cut(state.held, text)
         for position, (piece, is_sentence) in enumerate(pieces):
             if is_sentence:
-                rest = "".join(text for text, _ in pieces[position + 1 :]) + state.held
-                state.place, state.held = "answer", ""
-                if rest:
-                    out.append(Text(rest))
+                rest = self._rest(pieces[position + 1 :])
+                state.place, state.broken = "behind", piece.startswith("\n")
+                self._behind(rest, out)
                 return
             out.append(Reasoning(piece))
+
+    def _behind(self, text: str, out: list[Event | Segment]) -> None:
+        """The answer, up to further thoughts."""
+        state = self.state
+        pieces, state.held = _BEHIND.cut(state.held, text)
+        for position, (piece, is_sentence) in enumerate(pieces):
+            if is_sentence:
+                rest = self._rest(pieces[position + 1 :])
+                state.place = "in"
+                self._inside(rest, out)
+                return
+            out.append(Text(piece))
+
+    def _rest(self, pieces: Sequence[tuple[str, bool]]) -> str:
+        """Text that was read with the other sentences in mind, as one piece."""
+        held, self.state.held = self.state.held, ""
+        return "".join(text for text, _ in pieces) + held
 
 
 class GraniteReasoning(ReasoningFormat):

@@ -144,6 +144,15 @@ THOUGHTS = [
     ("Here is my thought process:Here is my response:A", ("", "A", ())),
     ("Here is my thought process: Here is a: b Here is my response:A", (" Here is a: b ", "A", ())),
     ("Here is my thought process: T", (" T", None, ())),
+    (
+        "Here is my thought process: T.\nHere is my response: A.\n"
+        "Here's my thought process: U.\nHere's my response: B\n",
+        (" T. U.\n", " A. B\n", ()),
+    ),
+    (
+        "Here is my thought process:THere is my response:A Here is my thought process:B",
+        ("T", "A Here is my thought process:B", ()),
+    ),
     ("Here is my thou", (None, "Here is my thou", ())),
     ("Here is my response: A", (None, "Here is my response: A", ())),
     ("A only", (None, "A only", ())),
