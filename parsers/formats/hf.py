@@ -125,6 +125,8 @@ class RegionStage(UnifiedStage):
         self._advance(events, final=True)
         if state.region:
             self._leave("", events)
+        else:
+            self._leave_implicit(events)
         return events
 
     # --- regions --------------------------------------------------------------------------------------------------
@@ -142,11 +144,15 @@ class RegionStage(UnifiedStage):
             idle = 0 if found.end > state.done else idle + 1
             self._text(found.start, events)
             marker = self._take(found.end)
+            if state.region:
+                self._leave(marker, events, found.captures)
+            else:
+                self._leave_implicit(events)
             if mark.opens:
                 self._enter(mark.field, marker, found.captures, events)
-            elif state.region:
-                self._leave(marker, events, found.captures)
             if idle > _IDLE_LIMIT:
+                if state.done == len(state.text):
+                    break
                 self._text(state.done + 1, events)
         self._text(max(pending, len(state.text) - LONGEST), events)
         drop = max(0, state.done - _CONTEXT)
@@ -209,6 +215,12 @@ class RegionStage(UnifiedStage):
         elif marker:
             events.append(Content(marker))
 
+    def _leave_implicit(self, events: list[Event]) -> None:
+        """Calls that stand outside all regions, in a template that expects them there."""
+        owner = self._implicit
+        if owner is not None and owner.name == "tool_calls" and self.state.body:
+            self._make_calls(owner, "", {}, events)
+
     def _leave(self, marker: str, events: list[Event], captures: Mapping[str, str] | None = None) -> None:
         state = self.state
         owner = self._template.fields[state.region]
@@ -219,10 +231,15 @@ class RegionStage(UnifiedStage):
             if marker:
                 events.append(Content(marker))
             return
+        self._make_calls(owner, marker, captures or {}, events)
+
+    def _make_calls(self, owner: FieldTemplate, marker: str, captures: Mapping[str, str], events: list[Event]) -> None:
+        """Reads the text of a region of calls. What makes none is content after all."""
+        state = self.state
         assert owner.reader is not None
         body = "".join(state.body)
-        calls = owner.reader.calls(body, {**state.captures, **(captures or {})}, self._context.parameters)
-        if calls is None:
+        calls = owner.reader.calls(body, {**state.captures, **captures}, self._context.parameters)
+        if calls is None and (state.opener + body).strip():
             events += [Malformed(), Content(state.opener + body + marker)]
         for call in calls or ():
             events += [

@@ -252,6 +252,31 @@ def test_a_close_that_ends_with_the_next_anchor_is_completed():
     assert set(run.folds(output).values()) == {("", "", (PINGED,))}
 
 
+def test_calls_may_be_the_text_outside_all_regions():
+    template = {
+        "start_anchor": "<a>",
+        "fields": {
+            "thinking": {"open": "<think>", "close": "</think>"},
+            "tool_calls": {"close": "<end>", "content": "json", "transform": {"function": "{content}"}},
+        },
+    }
+    run = runner(template)
+    output = ' {"name": "ping", "arguments": {}} <think>t</think>{"name": "ping", "arguments": {}}<end>'
+    assert summary(run.message(output)) == ("t", None, (PINGED, PINGED))
+    assert set(run.folds(output).values()) == {("t", "", (PINGED, PINGED))}
+    assert run.message("no call").content == "no call"
+
+
+@pytest.mark.parametrize("field", ["thinking", "content"])
+def test_delimiters_without_width_end(field):
+    template = {"start_anchor": "<a>", "fields": {"thinking": {"open_pattern": "(?=x)", "close_pattern": "(?=y)|$"}}}
+    template["fields"]["content"] = {"close_pattern": "(?=x)|$"} if field == "content" else {}
+    run = runner(template, tools=None)
+    output = "axxbyy <xy> z"
+    run.message(output)
+    run.folds(output)
+
+
 FIELD = {"fields": {"thinking": {"open": "<t>", "close": "</t>"}}}
 REFUSED = [
     pytest.param(None, "requires `response_template` metadata", id="none"),
