@@ -163,22 +163,22 @@ class DeepSeekCallStage(ToolStage):
         elif self._dialect.fenced or state.head == "function":
             state.place = "name"
         elif state.head and not self._is_name(state.head):
-            state.place = "junk"
-            state.head += SEPARATOR
+            self._spill(events, SEPARATOR)
         else:
             self._announce(state.head.strip("\n"), events)
             state.place = "arguments"
 
     def _close(self, events: list[Event]) -> None:
-        """End of the open call. What is no call is content, markers and all, rather than lost."""
+        """End of the open call."""
         state = self.state
         place, state.place, state.blank = state.place, "block", ""
         if place == "name" and not self._dialect.fenced:
             self._announce(state.head, events)
-        elif place in ("head", "junk", "name"):
-            between = SEPARATOR if place == "name" else ""
-            events.append(Content(f"{CALL_BEGIN}{state.head}{between}{state.held}{CALL_END}"))
-            state.blank = None
+        elif place in ("head", "name", "junk"):
+            if place != "junk":
+                self._spill(events, SEPARATOR if place == "name" else "")
+            events.append(Content(CALL_END))
+            state.place, state.blank = "block", None
             return
         rest = state.held if place != "fence" else _FENCE_LINE.sub("", state.held + "\n", count=1)
         if state.fenced or place == "fence":
@@ -192,16 +192,24 @@ class DeepSeekCallStage(ToolStage):
         state.called = True
         state.head = state.held = ""
 
+    def _spill(self, events: list[Event], separator: str) -> None:
+        """What turns out to be no call is content, markers and all, rather than lost."""
+        state = self.state
+        events.append(Content(f"{CALL_BEGIN}{state.head}{separator}{state.held}"))
+        state.place, state.head, state.held = "junk", "", ""
+
     # --- text -----------------------------------------------------------------------------------------------------
 
     def _text(self, text: str, events: list[Event]) -> None:
         state = self.state
-        if state.place == "text":
+        if state.place in ("text", "junk"):
             events.append(Content(text))
         elif state.place in _OUTSIDE:
             self._outside(text, events)
-        elif state.place in ("head", "junk"):
+        elif state.place == "head":
             state.head += text
+            if len(state.head) > NAME_LIMIT:
+                self._spill(events, "")
         else:
             state.held += text
             if state.place == "name":
@@ -237,8 +245,7 @@ class DeepSeekCallStage(ToolStage):
             self._announce(found.group(1), events)
             state.place, state.held = "fence", state.held[found.end() :]
         elif (found and found.group(1).strip()) or len(text) > NAME_LIMIT:
-            state.place, state.head = "junk", state.head + SEPARATOR + state.held
-            state.held = ""
+            self._spill(events, SEPARATOR)
 
     def _is_name(self, text: str) -> bool:
         """Whether `text` can name a function: a word, or whatever the request offers."""

@@ -233,6 +233,14 @@ def test_a_long_argument_takes_linear_time():
     assert long < 24 * short
 
 
+@pytest.mark.parametrize("opened", [CALL_BEGIN, f"{CALL_BEGIN}function{SEPARATOR}"])
+def test_a_long_text_without_a_name_is_released_before_the_end(opened):
+    run = runner()
+    deltas = run.deltas(BLOCK_BEGIN + opened + "word " * 500)
+    assert sum(bool(delta and delta.content) for delta in deltas) > 500
+    assert fold(deltas) == ("", opened + "word " * 500, ())
+
+
 PARTS = [*MARKERS, "function", "get_time", "\n", "```json", "```", "{", "}", " ", "ok", "`"]
 
 
