@@ -12,7 +12,7 @@ from django.core.signing import BadSignature, Signer
 
 from derender_api.exceptions import ForeignStreamState, OutdatedStreamState, TamperedStreamState
 
-VERSION = 1
+VERSION = 2
 SALT = "derender.stream_state"
 
 

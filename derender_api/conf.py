@@ -78,5 +78,10 @@ class DerenderSettings:
         """How long a replayed parser is remembered."""
         return self._get("PARSER_CACHE_SECONDS", 600.0)
 
+    @property
+    def context_cache_seconds(self) -> float:
+        """How long a chat request is remembered for clients that do not send it again."""
+        return self._get("CONTEXT_CACHE_SECONDS", 3600.0)
+
 
 conf = DerenderSettings()

@@ -123,6 +123,17 @@ class ForeignStreamState(InvalidStreamState):
     code = "stream_state_foreign"
 
 
+class ContextRequired(ApiError):
+    """Nobody's fault: the chat request that a compact stream state refers to is not remembered here (any more)."""
+
+    status = 409
+    type = "ContextRequiredError"
+    code = "context_required"
+
+    def __init__(self) -> None:
+        super().__init__("chat_request of this stream is not remembered; send it again.", param="chat_request")
+
+
 class InvalidBody(ApiError):
     """The client's fault: a body that is not a request. `type` is vLLM's, with a blank (protocol 9.2)."""
 

@@ -20,9 +20,9 @@ class Carried:
     """The state of one stream while a chunk is worked on. `is_new` on its first call.
 
     `parser` is the parser's snapshot, `call_id_seed` the seed of its call IDs (hex digits), `prompt_count` and
-    `outputs` count tokens; they belong to the compact form. `output_token_ids`, `output_chunk_lens` and
-    `last_tool_call_ids` belong to the replay form. `matched` is the stop string that this chunk completed, `is_stopped`
-    says that an earlier one did.
+    `outputs` count tokens, `context` is the digest of the chat request; they belong to the compact form.
+    `output_token_ids`, `output_chunk_lens` and `last_tool_call_ids` belong to the replay form. `matched` is the stop
+    string that this chunk completed, `is_stopped` says that an earlier one did.
     """
 
     is_new: bool
@@ -39,6 +39,7 @@ class Carried:
     call_id_seed: str = ""
     prompt_count: int = 0
     outputs: int = 0
+    context: str = ""
     matched: str | None = None
     is_stopped: bool = False
 
@@ -79,6 +80,7 @@ class Carried:
             call_id_seed=values["call_id_seed"],
             prompt_count=values["prompt_count"],
             outputs=values["outputs"],
+            context=values["context"],
         )
 
     @property
@@ -139,4 +141,5 @@ class Carried:
             "call_id_seed": self.call_id_seed,
             "prompt_count": self.prompt_count,
             "outputs": self.outputs,
+            "context": self.context,
         }

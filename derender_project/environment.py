@@ -34,3 +34,5 @@ class Environment(BaseSettings):
     parser_cache_entries: int = 4096
     parser_cache_bytes: int = 64 * MEBIBYTE
     parser_cache_seconds: float = 600.0
+    context_cache_seconds: float = 3600.0
+    cache_url: str | None = None

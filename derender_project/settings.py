@@ -30,6 +30,7 @@ DERENDER = {
     "PARSER_CACHE_ENTRIES": ENVIRONMENT.parser_cache_entries,
     "PARSER_CACHE_BYTES": ENVIRONMENT.parser_cache_bytes,
     "PARSER_CACHE_SECONDS": ENVIRONMENT.parser_cache_seconds,
+    "CONTEXT_CACHE_SECONDS": ENVIRONMENT.context_cache_seconds,
     "MODEL_VALIDATORS": ["derender_api.catalog.validate_loadable"],
 }
 
@@ -94,6 +95,15 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
 elif DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
     # The table of served models is read in the course of requests: an unreachable host must not hold them up.
     DATABASES["default"].setdefault("OPTIONS", {}).setdefault("connect_timeout", 2)
+# What clients need not send again: in each worker's memory, or shared by all workers and servers.
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": ENVIRONMENT.cache_url,
+    }
+    if ENVIRONMENT.cache_url
+    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 1000}}
+}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Django's own check of bodies would answer 400; the limit is enforced by BodyLimitMiddleware, which answers 413.

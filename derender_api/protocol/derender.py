@@ -49,7 +49,8 @@ class ChatStreamRequest(StreamRequest):
     """What streaming chat requests share."""
 
     chat_request: ChatCompletionRequest | None = None
-    """The chat request that was rendered; needed where the model has a parser."""
+    """The chat request that was rendered. Where the model has a parser: needed on every call, in the compact form on
+    the first, and again after a 409 with the code "context_required"."""
 
 
 class DerenderChatStreamRequest(ChatStreamRequest):

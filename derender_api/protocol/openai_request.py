@@ -99,7 +99,7 @@ class GenerationRequest(OpenModel):
     model: str | None = None
     """Ignored; the derender request's own `model` chooses."""
     stop: StopStrings = []
-    """Stop strings; cut the text of one-shot answers, are refused in streaming."""
+    """Stop strings; end the text, also that of streams."""
     stop_token_ids: list[int] | None = []
     """Further IDs that end the output."""
     include_stop_str_in_output: bool = False

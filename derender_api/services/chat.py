@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from derender_api import answers, limits
+from derender_api import answers, context_store, limits
 from derender_api.catalog import catalog
 from derender_api.exceptions import ApiError, BadRequest, InvalidStreamState
 from derender_api.loaded_model import LoadedModel
@@ -126,7 +126,18 @@ def _chat_chunks(request: ChatStreamRequest, chunks: Sequence[GenerateTokensStre
     model = catalog.resolve(request.model or None)
     scope = scope_of("chat", model)
     carried = Carried.of(request.stream_state, form=form_of(request, model), scope=scope)
+    _remember_context(request, carried)
     return [_chat_chunk(chunk, request, model, carried) for chunk in chunks], carried.answer(scope=scope)
+
+
+def _remember_context(request: ChatStreamRequest, carried: Carried) -> None:
+    """Gives the request the chat request that an earlier call of the stream sent, or remembers its own."""
+    if carried.form != "compact":
+        return
+    if request.chat_request is not None:
+        carried.context = context_store.remember(request.chat_request, known=carried.context)
+    elif carried.context:
+        request.chat_request = context_store.recall(carried.context)
 
 
 def _chat_chunk(

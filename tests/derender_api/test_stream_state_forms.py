@@ -4,6 +4,7 @@ import json
 
 import pytest
 from django.conf import settings as django_settings
+from django.core.cache import cache
 from django.core.signing import Signer
 
 from derender_api import compact_state
@@ -227,3 +228,53 @@ def test_no_chunks_are_none(parsed):
     status, answer = post(CHAT, {"stream": True, "generate_chunks": [], "chat_request": REQUEST})
     assert status == 400
     assert answer["error"]["param"] == "body.DerenderChatStreamRequest.generate_chunks"
+
+
+def test_a_chat_request_need_not_be_sent_again(parsed):
+    ids = encode(parsed, OUTPUT)
+    sent, _ = stream(ids, compact=True, chat_request=REQUEST)
+    state, choices = None, []
+    for number, token_id in enumerate(ids):
+        choice = {"finish_reason": "stop" if number == len(ids) - 1 else None}
+        body = chunk([token_id], choice=choice, stream_state=state)
+        if number == 0:
+            body |= {"stream_state_format": "compact", "prompt_token_ids": [1, 2], "chat_request": REQUEST}
+        status, answer = post(CHAT, body)
+        assert status == 200, answer
+        state = answer["stream_state"]
+        choices.append(without_ids(answer["chunk"]["choices"][0]))
+    assert choices == sent
+
+
+def test_a_forgotten_chat_request_is_asked_for(parsed):
+    ids = encode(parsed, OUTPUT)
+    _, states = stream(ids, compact=True, chat_request=REQUEST)
+    body = chunk(ids[6:7], stream_state=states[5])
+    expected = post(CHAT, body)[1]["chunk"]["choices"]
+
+    cache.clear()
+    status, answer = post(CHAT, body)
+    assert status == 409
+    assert answer["error"]["code"] == "context_required"
+    again = post(CHAT, body | {"chat_request": REQUEST})[1]
+    assert again["chunk"]["choices"] == expected
+    assert post(CHAT, chunk(ids[7:8], stream_state=again["stream_state"]))[0] == 200
+
+
+def test_replayed_streams_need_the_chat_request_each_time(parsed):
+    ids = encode(parsed, OUTPUT)
+    _, states = stream(ids, chat_request=REQUEST)
+    body = chunk(ids[6:7], stream_state=states[5], prompt_token_ids=[1, 2])
+    assert post(CHAT, body)[0] == 400
+
+
+def test_a_cache_that_fails_costs_only_the_saving(parsed, monkeypatch):
+    def fail(*args, **kwargs):
+        raise ConnectionError("no cache")
+
+    ids = encode(parsed, OUTPUT)
+    expected, states = stream(ids, compact=True, chat_request=REQUEST)
+    for method in ("get", "set", "has_key"):
+        monkeypatch.setattr(type(cache._connections[cache._alias]), method, fail)
+    assert stream(ids, compact=True, chat_request=REQUEST)[0] == expected
+    assert post(CHAT, chunk(ids[6:7], stream_state=states[5]))[0] == 409
