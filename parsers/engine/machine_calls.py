@@ -114,7 +114,7 @@ class MachineToolStage(ToolStage):
 
     def _is_doubtful(self, transition: Transition) -> bool:
         """Whether a call would end inside a value that the format closes before."""
-        if not self._machine.grammar.value_end or Action.CALL_END not in transition.actions:
+        if not self._machine.grammar.value_end or transition.actions != (Action.CALL_END,):
             return False
         return self._writer is not None and self._writer.in_value
 

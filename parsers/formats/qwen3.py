@@ -76,6 +76,7 @@ GRAMMAR = Grammar(
     writer=XmlParameters,
     boundaries=("<|im_start|>", "<|im_end|>"),
     strips_reasoning=False,
+    value_end="end_parameter",
 )
 
 

@@ -222,3 +222,15 @@ def test_the_name_goes_out_before_the_arguments():
     run = runner(tools="mimo")
     found = [entry for chunk in entries(run.deltas(call("note", break_="", text="xyz"))) for entry in chunk]
     assert found[:2] == [(0, "note", None), (0, None, '{"text": "')]
+
+
+def test_a_closing_function_tag_inside_a_value_is_text():
+    run = runner(tools="mimo")
+    output = call("note", break_="", text="a </function> b") + call("note", break_="", text="c")
+    check(run, output, (None, None, (("note", '{"text": "a </function> b"}'), ("note", '{"text": "c"}'))))
+
+
+def test_a_value_without_its_closing_tag_ends_with_the_function():
+    run = runner(tools="mimo")
+    output = f"<tool_call><function=note><parameter=text>a</function></tool_call>{call('note', break_='', text='b')}"
+    check(run, output, (None, None, (("note", '{"text": "a"}'), ("note", '{"text": "b"}'))))
