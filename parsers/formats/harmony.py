@@ -93,15 +93,19 @@ class HarmonyState:
     """`place`: between messages ("between"), in a "header" or in a "body" of `kind` (reasoning, content, call, "" for
     none).
 
-    `marked` says that the header holds a marker, `begun` that it follows a start marker. `thought` and `answered` count
-    visible messages, which are joined by line breaks; `fresh` says that the open body sent nothing yet. `json` rewrites
-    the arguments of the open call. `early` is text sent ahead of the token that releases it.
+    `marked` says that the header holds a marker, `begun` that it follows a start marker. `bare` says that the open body
+    is text without any marker; `stop` is a stop marker behind such text, which is text itself if more of it follows.
+    `thought` and `answered` count visible messages, which are joined by line breaks; `fresh` says that the open body
+    sent nothing yet. `json` rewrites the arguments of the open call. `early` is text sent ahead of the token that
+    releases it.
     """
 
     place: str = "header"
     header: str = ""
     marked: bool = False
     begun: bool = False
+    bare: bool = False
+    stop: str = ""
     kind: str = ""
     fresh: bool = True
     thought: bool = False
@@ -145,20 +149,28 @@ class HarmonyStage(UnifiedStage):
                 events.append(CallArguments(self.state.index, text, raw=""))
 
     def finish(self) -> list[Event]:
-        """A body ends; text without any markup is the answer; a cut header is nothing."""
+        """A body ends; text without any markup, up to a stop marker, is the answer; a cut header is nothing."""
         state = self.state
         events: list[Event] = []
         if state.place == "body":
             self._close(events)
         elif state.place == "header" and not state.marked and state.header:
             events.append(Content(state.header))
-        state.place, state.header = "between", ""
+        state.place, state.header, state.stop = "between", "", ""
         return events
 
     def _token(self, marker: str, events: list[Event]) -> None:
         state = self.state
+        stops = marker in STOPS or not marker
+        if self._is_bare():
+            if stops:
+                self._text("", events)
+                state.stop = marker
+                return
+            if state.stop:
+                self._end_bare(events)
         if state.place == "body":
-            if marker in STOPS or not marker:
+            if stops:
                 self._close(events)
                 state.place, state.header, state.marked, state.begun = "between", "", True, False
             else:
@@ -167,29 +179,33 @@ class HarmonyStage(UnifiedStage):
             state.place, state.header, state.marked, state.begun = "header", "", True, True
         elif marker == MESSAGE:
             self._open(events)
-        elif marker in STOPS or not marker:
-            self._stop_in_header(events)
-        else:
+        elif not stops:
             state.marked = True
             state.header += marker
 
-    def _stop_in_header(self, events: list[Event]) -> None:
-        """Text without any marker but this one is an answer without markup."""
+    def _is_bare(self) -> bool:
+        """Whether nothing but text and stop markers has come: an answer without markup."""
+        return self.state.bare if self.state.place == "body" else self.state.place == "header" and not self.state.marked
+
+    def _end_bare(self, events: list[Event]) -> None:
+        """A message follows the stop marker: the answer without markup ended there."""
         state = self.state
-        if state.place == "header" and not state.marked:
-            if state.header:
-                events.append(Content(state.header))
-            state.place, state.header, state.marked = "between", "", True
+        if state.place == "header":
+            state.kind, state.fresh = "content", True
+            self._body(state.header, events)
+        self._close(events)
+        state.place, state.header, state.marked, state.begun, state.stop = "between", "", True, False, ""
 
     def _text(self, text: str, events: list[Event]) -> None:
         state = self.state
+        text, state.stop = state.stop + text, ""
         if state.place == "body":
             self._body(text, events)
             return
         state.header += text
         if state.place == "header" and not state.marked and len(state.header) > PLAIN_LIMIT:
             text, state.header = state.header, ""
-            state.place, state.kind, state.fresh = "body", "content", True
+            state.place, state.kind, state.fresh, state.bare = "body", "content", True, True
             self._body(text, events)
 
     def _open(self, events: list[Event]) -> None:
@@ -253,7 +269,7 @@ class HarmonyStage(UnifiedStage):
                 if rest:
                     events.append(CallArguments(state.index, rest, raw=""))
             events.append(CallEnd(state.index, malformed=malformed))
-        state.kind, state.json, state.plain = "", None, False
+        state.kind, state.json, state.plain, state.bare = "", None, False, False
 
 
 def _ascii(text: str) -> str:

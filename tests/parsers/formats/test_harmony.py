@@ -66,6 +66,15 @@ CASES = [
     ),
     pytest.param("Plain text.<|return|>", (None, "Plain text.", ()), id="no markup at all"),
     pytest.param("Plain text, cut", (None, "Plain text, cut", ()), id="no markup, cut"),
+    pytest.param(
+        "Plain<|return|> text<|end|><|call|> goes on<|return|>",
+        (None, "Plain<|return|> text<|end|><|call|> goes on", ()),
+        id="no markup but stop markers in the text",
+    ),
+    pytest.param("word " * 150 + "a<|return|>b", (None, "word " * 150 + "a<|return|>b", ()), id="the same, long"),
+    pytest.param(
+        "Plain text.<|end|>" + THINK + FINAL, ("Think.", "Plain text.\nHello!", ()), id="no markup, then a message"
+    ),
     pytest.param(THINK + "<|start|>assistant<|channel|>comm", ("Think.", None, ()), id="cut header"),
     pytest.param(
         call(arguments='{"city": "Par')[: -len("<|call|>")],
