@@ -4,118 +4,28 @@ The servers take turns within every round, so that a busy machine hurts all of t
 with the servers; they send prepared bytes over kept connections to weigh little.
 """
 
-import json
 import socket
 import statistics
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from derender_api.parity.application import CHAT, Remote
-from derender_api.parity.suite import JSON_TYPE, MODEL_NAME, dumps
+from derender_api.parity.benchmark_streams import BenchmarkError, stream_cost
+from derender_api.parity.benchmark_work import Encoder, Plan, Work
+from derender_api.parity.suite import JSON_TYPE
 
 LATENCY_REQUESTS = 30
-_SENTENCE = "First look at the file, then write it again with the dates in order; Zürich comes before 서울 🙂. "
-_TOOLS = [
-    {
-        "type": "function",
-        "function": {
-            "name": "write_file",
-            "parameters": {
-                "type": "object",
-                "properties": {"path": {"type": "string"}, "content": {"type": "string"}},
-            },
-        },
-    }
-]
-
-
-class BenchmarkError(Exception):
-    """A server did not answer as it should: nothing can be measured."""
-
-
-class Encoder(Protocol):
-    """Text to token IDs, without special tokens at the ends."""
-
-    def encode(self, text: str) -> list[int]:
-        """The token IDs of `text`."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """How much to measure. Lengths are in tokens; `requests` are those of one throughput measurement."""
-
-    oneshot_lengths: tuple[int, ...] = (64, 1024)
-    stream_lengths: tuple[int, ...] = (256, 512, 1024)
-    prompt_length: int = 200
-    rounds: int = 3
-    requests: int = 200
-    clients: int = 4
-    with_parsers: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """Output and prompt token IDs of a given length, and the request that goes with them."""
-
-    encoder: Encoder
-    plan: Plan
-
-    def output(self, length: int) -> list[int]:
-        """About `length` tokens: a third each reasoning, content and one tool call; plain text without parsers."""
-        if not self.plan.with_parsers:
-            return self._ids(self._prose(length))
-        third = self._prose(length // 3)
-        call = {"name": "write_file", "arguments": {"path": "a.txt", "content": third}}
-        body = json.dumps(call, ensure_ascii=False)
-        return self._ids(f"<think>\n{third}\n</think>\n\n{third}\n<tool_call>\n{body}\n</tool_call>")
-
-    def oneshot(self, length: int) -> bytes:
-        """Body of a one-shot request."""
-        choice = {"index": 0, "token_ids": self.output(length), "finish_reason": "stop"}
-        body = {"generate_response": {"request_id": "bench", "choices": [choice]}, **self._request()}
-        return dumps(body | {"prompt_tokens": self.plan.prompt_length})
-
-    def prompt(self) -> list[int]:
-        """The prompt's token IDs."""
-        return self._ids(self._prose(self.plan.prompt_length + 10))[: self.plan.prompt_length]
-
-    def chunk(self, token_ids: Sequence[int], *, prompt: Sequence[int], state: Any, last: bool) -> bytes:
-        """Body of the call for one chunk."""
-        choice = {"index": 0, "token_ids": token_ids, "finish_reason": "stop" if last else None}
-        body = {
-            "stream": True,
-            "generate_chunk": {"request_id": "bench", "choices": [choice]},
-            "stream_state": state,
-            "prompt_token_ids": prompt,
-            "prompt_tokens": len(prompt),
-            **self._request(),
-        }
-        return dumps(body)
-
-    def _request(self) -> dict[str, Any]:
-        request = {"model": MODEL_NAME, "messages": [{"role": "user", "content": "hi"}], "tools": _TOOLS}
-        return {"chat_request": request if self.plan.with_parsers else {**request, "tools": None}}
-
-    def _prose(self, length: int) -> str:
-        """Text of about `length` tokens."""
-        per_sentence = len(self._ids(_SENTENCE))
-        return (_SENTENCE * (length // per_sentence + 1)).strip()[: max(length * len(_SENTENCE) // per_sentence, 1)]
-
-    def _ids(self, text: str) -> list[int]:
-        return self.encoder.encode(text)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One measurement: the median over the rounds for each server, in the order given."""
+    """One measurement: the median over the rounds for each server, in the order given; None where it was left out."""
 
     name: str
-    values: tuple[float, ...]
+    values: tuple[float | None, ...]
 
 
 def measure(servers: Mapping[str, str], *, encoder: Encoder, plan: Plan) -> list[Row]:
@@ -126,11 +36,11 @@ def measure(servers: Mapping[str, str], *, encoder: Encoder, plan: Plan) -> list
         for _ in range(3):
             _checked_post(url, work.oneshot(64))
     for _ in range(plan.rounds):
-        for name, url in servers.items():
-            for measurement, value in _round(url, work):
+        for number, (name, url) in enumerate(servers.items()):
+            for measurement, value in _round(url, work, longest=plan.others_limit if number else None):
                 samples.setdefault(measurement, {}).setdefault(name, []).append(value)
     return [
-        Row(measurement, tuple(statistics.median(by_server[name]) for name in servers))
+        Row(measurement, tuple(statistics.median(by_server[name]) if name in by_server else None for name in servers))
         for measurement, by_server in samples.items()
     ]
 
@@ -141,13 +51,20 @@ def as_table(servers: Sequence[str], rows: Sequence[Row]) -> str:
     lines = [" " * width + "".join(f"{name:>22}" for name in servers)]
     for row in rows:
         first = row.values[0]
-        cells = [f"{first:>22,.2f}"]
-        cells += [f"{value:>13,.2f} {f'(x{value / first:.2f})' if first else '':>8}" for value in row.values[1:]]
+        cells = [_cell(first, 22), *(f"{_cell(value, 13)} {_ratio(value, first):>8}" for value in row.values[1:])]
         lines.append(f"{row.name:<{width}}{''.join(cells)}")
     return "\n".join(lines)
 
 
-def _round(url: str, work: Work) -> Iterator[tuple[str, float]]:
+def _cell(value: float | None, width: int) -> str:
+    return f"{'-':>{width}}" if value is None else f"{value:>{width},.2f}"
+
+
+def _ratio(value: float | None, first: float | None) -> str:
+    return f"(x{value / first:.2f})" if value is not None and first else ""
+
+
+def _round(url: str, work: Work, *, longest: int | None) -> Iterator[tuple[str, float]]:
     plan = work.plan
     for length in plan.oneshot_lengths:
         body = work.oneshot(length)
@@ -157,10 +74,22 @@ def _round(url: str, work: Work) -> Iterator[tuple[str, float]]:
             _throughput(url, body, requests=plan.requests, clients=plan.clients),
         )
     for length in plan.stream_lengths:
-        total, last, carried = _stream(url, work, work.output(length))
-        yield f"stream, {length} tokens one by one: total, s", total
-        yield f"stream, {length} tokens one by one: last chunk, ms", 1000 * last
-        yield f"stream, {length} tokens one by one: both ways, MB", carried / 1e6
+        if longest is None or length <= longest:
+            yield from _streams(url, work, work.output(length), length)
+
+
+def _streams(url: str, work: Work, token_ids: Sequence[int], length: int) -> Iterator[tuple[str, float]]:
+    """The same output in each form, behind each prompt."""
+    for prompt_length in work.plan.prompt_lengths:
+        prompt = work.prompt(prompt_length)
+        for form in work.plan.forms:
+            cost = stream_cost(url, work, token_ids, prompt=prompt, form=form)
+            name = f"{form} stream, {length} tokens, prompt {prompt_length}"
+            yield f"{name}: total, s", cost.total
+            yield f"{name}: tenth call, ms", 1000 * cost.tenth
+            yield f"{name}: last call, ms", 1000 * cost.last
+            yield f"{name}: last call, kB", cost.last_bytes / 1e3
+            yield f"{name}: all calls, MB", cost.carried / 1e6
 
 
 def _latency(url: str, body: bytes) -> float:
@@ -194,24 +123,6 @@ def _throughput(url: str, body: bytes, *, requests: int, clients: int) -> float:
     if failures:
         raise BenchmarkError(f"{url}: {failures[0]}")
     return requests // clients * clients / (time.perf_counter() - started)
-
-
-def _stream(url: str, work: Work, token_ids: Sequence[int]) -> tuple[float, float, int]:
-    """A whole stream, a token a call: seconds in all, seconds of the last call, bytes in both directions."""
-    server, prompt, state = Remote(url), work.prompt(), None
-    total, last, carried = 0.0, 0.0, 0
-    for index, token_id in enumerate(token_ids):
-        body = work.chunk([token_id], prompt=prompt, state=state, last=index == len(token_ids) - 1)
-        started = time.perf_counter()
-        status, content = server.exchange("POST", CHAT, JSON_TYPE, body)
-        last = time.perf_counter() - started
-        total += last
-        if status != 200:
-            raise BenchmarkError(f"{url} answered {status}: {content[:300]!r}")
-        carried += len(body) + len(content)
-        state = json.loads(content)["stream_state"]
-    server.close()
-    return total, last, carried
 
 
 def _checked_post(url: str, body: bytes) -> None:

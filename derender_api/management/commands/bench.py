@@ -5,8 +5,8 @@ import socket
 import subprocess
 import sys
 import time
-from argparse import ArgumentParser
-from collections.abc import Iterator
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
@@ -15,11 +15,15 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from derender_api.parity.benchmark import BenchmarkError, Plan, as_table, measure
+from derender_api.parity.benchmark import Row, as_table, measure
+from derender_api.parity.benchmark_plot import draw
+from derender_api.parity.benchmark_streams import BenchmarkError
+from derender_api.parity.benchmark_work import Plan
 from derender_api.parity.suite import MODEL_NAME
 
 DEMO_MODEL = Path(__file__).resolve().parents[2] / "demo_model"
 START_SECONDS = 60.0
+FORMS = ("replay", "compact")
 
 
 class Command(BaseCommand):
@@ -39,7 +43,18 @@ class Command(BaseCommand):
         parser.add_argument("--plain", action="store_true", help="no parsers: detokenization alone")
         parser.add_argument("--oneshot-tokens", type=_lengths, default=(64, 1024), metavar="N,N")
         parser.add_argument("--stream-tokens", type=_lengths, default=(256, 512, 1024), metavar="N,N")
-        parser.add_argument("--prompt-tokens", type=int, default=200)
+        parser.add_argument("--prompt-tokens", type=_lengths, default=(200,), metavar="N,N")
+        parser.add_argument(
+            "--forms",
+            type=_forms,
+            default=FORMS,
+            metavar="FORM,FORM",
+            help="forms of the stream state (both)",
+        )
+        parser.add_argument(
+            "--others-limit", type=int, default=2048, help="longest stream, in tokens, that other servers are sent"
+        )
+        parser.add_argument("--plot", type=Path, help="file for a plot (SVG) of cost against length; needs pygal")
         parser.add_argument("--rounds", type=int, default=3)
         parser.add_argument("--requests", type=int, default=400, help="requests of one throughput measurement")
         parser.add_argument("--clients", type=int, default=4)
@@ -51,7 +66,9 @@ class Command(BaseCommand):
         plan = Plan(
             oneshot_lengths=options["oneshot_tokens"],
             stream_lengths=options["stream_tokens"],
-            prompt_length=options["prompt_tokens"],
+            prompt_lengths=options["prompt_tokens"],
+            forms=options["forms"],
+            others_limit=options["others_limit"],
             rounds=options["rounds"],
             requests=options["requests"],
             clients=options["clients"],
@@ -68,6 +85,8 @@ class Command(BaseCommand):
                 raise CommandError(str(error)) from error
         self.stdout.write(f"Medians over {plan.rounds} rounds; xN is relative to the first column.")
         self.stdout.write(as_table(list(servers), rows))
+        if options["plot"]:
+            _draw(options["plot"], list(servers), rows)
 
     @contextmanager
     def _own_server(self, options: dict[str, Any]) -> Iterator[str]:
@@ -95,6 +114,20 @@ class Command(BaseCommand):
 
 def _lengths(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(",") if part)
+
+
+def _forms(text: str) -> tuple[str, ...]:
+    forms = tuple(part for part in text.split(",") if part)
+    if not set(forms) <= set(FORMS):
+        raise ArgumentTypeError(f"forms are {' and '.join(FORMS)}")
+    return forms
+
+
+def _draw(path: Path, servers: Sequence[str], rows: Sequence[Row]) -> None:
+    try:
+        draw(path, servers=servers, rows=rows)
+    except ImportError as error:
+        raise CommandError("--plot needs pygal: pip install pygal") from error
 
 
 def _free_port() -> int:
