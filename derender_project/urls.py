@@ -2,11 +2,16 @@
 
 from django.contrib import admin
 from django.urls import path
+from django.views.generic import RedirectView
 
 from derender_api.urls import urlpatterns as api_patterns
 
 # The routes of the API come first and without an include of their own: resolving is a part of every small call.
-urlpatterns = [*api_patterns, path("admin/", admin.site.urls)]
+urlpatterns = [
+    *api_patterns,
+    path("admin", RedirectView.as_view(pattern_name="admin:index")),
+    path("admin/", admin.site.urls),
+]
 
 handler400 = "derender_api.views_errors.bad_request"
 handler403 = "derender_api.views_errors.permission_denied"

@@ -137,5 +137,10 @@ class TestAdmin:
         assert strict.post("/admin/parsers/servedmodel/add/", self.FORM).status_code == 403
         assert Client().get("/admin/parsers/servedmodel/").status_code == 302
 
+    def test_is_found_without_the_slash(self, client: Client) -> None:
+        answer = client.get("/admin")
+
+        assert (answer.status_code, answer["Location"]) == (302, "/admin/")
+
     def test_serves_its_own_assets(self, client: Client) -> None:
         assert client.get("/static/admin/css/base.css").status_code == 200
