@@ -40,7 +40,7 @@ class Driver:
     def _with_recorded(self, case: Case, ours: Observed) -> Observed:
         """The same with the recorded groupings: over HTTP, in a fast run from the core but for a sample of cases.
 
-        What the core does not decide (refusals of stop strings) or refuses itself goes over HTTP only.
+        What the core does not decide (stop strings) or refuses itself goes over HTTP only.
         """
         groupings = {name: recorded.lens for name, recorded in case.streams.items()}
         core: Mapping[str, Streamed] = {}
@@ -66,7 +66,7 @@ class Driver:
         }
         seed = crc32(case.id.encode())
         names = list(self_groupings(len(case.output_token_ids), every_split=self.options.every_split, seed=seed))
-        if self.core is None:
+        if self.core is None or case.request.get("stop"):
             chosen = names if self.options.http_streams else names[:FEW_OVER_HTTP]
             selves = {
                 name: application.post_stream(self.application, case, self._lengths(case, name)) for name in chosen
@@ -99,8 +99,8 @@ class Driver:
 def _is_streamable(case: Case, oneshot: Mapping[str, Any]) -> bool:
     """Whether streams of a case can say what its one-shot answer says.
 
-    They cannot where that was refused, and where a stop string cuts it: streams refuse to look for one, and have sent
-    the text of one that the engine reports. Without a finish reason a stream has no end.
+    They cannot where that was refused, and where a stop string that the engine reports cuts it: its text was sent
+    before. Without a finish reason a stream has no end.
     """
-    stops = case.request.get("stop") or isinstance(case.stop_reason, str)
-    return bool(case.output_token_ids and case.finish_reason and not stops) and oneshot_answer(oneshot) is not None
+    is_whole = bool(case.output_token_ids and case.finish_reason) and not isinstance(case.stop_reason, str)
+    return is_whole and oneshot_answer(oneshot) is not None
