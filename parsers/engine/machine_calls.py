@@ -158,7 +158,7 @@ class MachineToolStage(ToolStage):
         state.state = transition.state
         if before == State.CONTENT and transition.state in CALL_STATES and not self._machine.grammar.drops_blank:
             self._release_blank(events)
-        elif before == transition.state == State.CONTENT:
+        elif before == transition.state == State.CONTENT and unit.terminal in self._call_markers:
             state.visible = False
         for action in transition.actions:
             if action is Action.CALL_START:

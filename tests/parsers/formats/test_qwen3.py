@@ -291,3 +291,9 @@ def test_no_mixture_of_markers_raises_or_depends_on_the_grouping(parts):
     folds = run.folds("".join(parts))
     assert len(set(folds.values())) == 1
     run.message("".join(parts))
+
+
+def test_white_space_behind_a_swallowed_end_tag_is_sent_at_once():
+    run = runner(template_kwargs={"enable_thinking": False})
+    deltas = run.chunked("x", "</think>", "\n", "A")
+    assert [delta and delta.content for delta in deltas] == ["x", None, "\n", "A"]
