@@ -19,6 +19,7 @@ from parsers.engine.parser import ParserPlan
 from parsers.engine.stage import Format, ReasoningFormat, ToolFormat, UnifiedFormat
 from parsers.engine.vocabulary import Vocabulary
 from parsers.formats import (
+    apertus,
     beam,
     cohere,
     deepseek_dsml,
@@ -28,6 +29,7 @@ from parsers.formats import (
     ernie45,
     functiongemma,
     gemma4,
+    gigachat3,
     glm,
     granite,
     granite4,
@@ -70,6 +72,7 @@ from parsers.formats import (
 )
 
 BUILT_IN: tuple[type[Format], ...] = (
+    apertus.ApertusTools,
     beam.Beam,
     cohere.CohereCommand3,
     cohere.CohereCommand4,
@@ -89,6 +92,7 @@ BUILT_IN: tuple[type[Format], ...] = (
     functiongemma.FunctionGemma,
     gemma4.Gemma4Reasoning,
     gemma4.Gemma4Tools,
+    gigachat3.GigaChat3Tools,
     glm.GlmReasoning,
     glm.GlmTools,
     glm.Ling3Reasoning,

@@ -55,13 +55,24 @@ class CallObject:
 
     `keys` are the names under which arguments may stand; the first that occurs counts, and so does the first name.
     Arguments given as a string that holds a JSON object are that object (vllm-project/vllm#35948); `verbatim`: a string
-    of arguments is used as it is, whatever it holds.
+    of arguments is used as it is, whatever it holds. `keyed`: the first key is the name, its value the arguments.
+    `whole_numbers` is that of `JsonStreamState`.
     """
 
-    def __init__(self, state: CallObjectState, *, keys: Sequence[str] = ("arguments",), verbatim: bool = False) -> None:
+    def __init__(
+        self,
+        state: CallObjectState,
+        *,
+        keys: Sequence[str] = ("arguments",),
+        verbatim: bool = False,
+        keyed: bool = False,
+        whole_numbers: bool = False,
+    ) -> None:
         self.state = state
         self._keys = keys
         self._verbatim = verbatim
+        self._keyed = keyed
+        self._whole_numbers = whole_numbers
 
     @property
     def done(self) -> bool:
@@ -97,7 +108,9 @@ class CallObject:
 
     @property
     def _is_arguments(self) -> bool:
-        return self.state.key in self._keys and not self.state.arguments_done
+        state = self.state
+        named = state.key == state.name if self._keyed else state.key in self._keys
+        return named and not state.arguments_done
 
     def take(self) -> str:
         """The arguments that became ready since the last call."""
@@ -112,11 +125,13 @@ class CallObject:
             if text:
                 self.state.ready.append(text)
 
-    def closed(self, tail: str, *, strings: bool = True) -> str | None:
+    def closed(self, tail: str, *, strings: bool = True, numbers: bool = True) -> str | None:
         """How the dump of the arguments would end if the text ended here; see `JsonStream.closed`."""
         if not self.in_arguments:
             return tail if self.state.arguments_done else None
-        return None if self.state.quoted else JsonStream(self.state.value).closed(tail, strings=strings)
+        if self.state.quoted:
+            return None
+        return JsonStream(self.state.value).closed(tail, strings=strings, numbers=numbers)
 
     def feed(self, text: str, position: int = 0) -> int:
         """Reads `text` from `position`; the position behind what was read: the object's end, or what made it bad."""
@@ -146,7 +161,7 @@ class CallObject:
 
     def _open_value(self, character: str) -> None:
         state = self.state
-        state.value, state.pieces = JsonStreamState(), []
+        state.value, state.pieces = JsonStreamState(whole_numbers=self._whole_numbers), []
         if self._is_arguments and not state.has_arguments:
             state.has_arguments, state.opened_by = True, character
             state.quoted = character == '"'
@@ -195,6 +210,8 @@ class CallObject:
         state.value = None
         if state.place == "key":
             state.key, state.place = json.loads("".join(state.pieces)), "colon"
+            if self._keyed and state.name is None:
+                state.name = state.key
             return
         state.place = "next"
         if state.key == "name" and state.name is None:

@@ -41,7 +41,7 @@ class JsonStreamState:
     `stack` holds the open brackets; `held` text not yet rewritten; `sent` what of the open number, word or escape is
     out; `style` how escapes go out: unknown while all were minimal, "dump" once something had to be rewritten, "raw"
     once one could not be; `loose` counts the code points sent since the last complete member or element or opening
-    bracket.
+    bracket. `whole_numbers`: numbers go out when they are complete, so that none keeps the model's spelling.
     """
 
     mode: Mode = "value"
@@ -53,6 +53,7 @@ class JsonStreamState:
     style: Literal["", "dump", "raw"] = ""
     loose: int = 0
     invalid: bool = False
+    whole_numbers: bool = False
 
 
 @dataclass(slots=True)
@@ -126,12 +127,12 @@ class JsonStream:
             state.invalid = True
         return self._sent(out)
 
-    def closed(self, tail: str, *, strings: bool = True) -> str | None:
+    def closed(self, tail: str, *, strings: bool = True, numbers: bool = True) -> str | None:
         """How the dump of the value would end if the value ended here. None if nothing of it is there yet.
 
         `tail` is the end of what was sent for it. What is no member or element yet is left out, and so are white
-        space at the end of an open string and, without `strings`, the open string itself with its key. Source: json
-        0.9.
+        space at the end of an open string and, without `strings`, the open string itself with its key; the same for an
+        open number without `numbers`. Source: json 0.9.
         """
         state = self.state
         if self.empty or state.invalid:
@@ -143,7 +144,7 @@ class JsonStream:
         if state.mode == "word":
             word = next(word for word in _WORDS if word.startswith(state.held))
             return tail + word[len(state.sent) :] + closers
-        if state.mode == "number" and (text := _dumped_number(state.held.rstrip(".-+eE"))) is not None:
+        if state.mode == "number" and numbers and (text := _dumped_number(state.held.rstrip(".-+eE"))) is not None:
             common = common_length(state.sent, text)
             return tail[: max(0, len(tail) - len(state.sent) + common)] + text[common:] + closers
         if not state.stack and state.mode != "done":
@@ -346,6 +347,8 @@ class JsonStream:
         unless its point is out already: then it stays as the model wrote it.
         """
         ready = state.held
+        if state.mode == "number" and state.whole_numbers:
+            return ""
         if state.mode == "number":
             whole, point, fraction = ready.partition(".")
             if "e" in ready or "E" in ready:

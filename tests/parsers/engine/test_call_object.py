@@ -80,6 +80,27 @@ def test_closed_arguments():
     assert call.closed(call.take()) == '"}'
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"f": {"a":1.5e3}}', ("f", '{"a": 1500.0}', "call")),
+        ('{"name": {}, "name": 1, "g": 2}', ("name", "{}", "call")),
+        ('{"f": "{\\"a\\": 1}"}', ("f", '{"a": 1}', "call")),
+        ("{}", (None, "", "object")),
+        ('{"f"}', ("f", "", "bad")),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_the_only_key_may_be_the_name(text, expected, size):
+    state, arguments = CallObjectState(), ""
+    for at in range(0, len(text), size):
+        call = CallObject(state, keyed=True, whole_numbers=True)
+        call.feed(text[at : at + size])
+        arguments += call.take()
+    ending = "call" if call.complete else "object" if call.done else "bad" if call.bad else "open"
+    assert (state.name, arguments, ending) == expected
+
+
 @given(
     st.dictionaries(st.text(max_size=5), st.text(max_size=20) | st.integers() | st.none(), max_size=4),
     st.booleans(),

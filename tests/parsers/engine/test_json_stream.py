@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parsers.engine.assembly import dump_json
-from parsers.engine.json_stream import MAX_DEPTH, MAX_NUMBER, JsonStream, common_length
+from parsers.engine.json_stream import MAX_DEPTH, MAX_NUMBER, JsonStream, JsonStreamState, common_length
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(exclude_categories=["Cs"]))
 VALUES = st.recursive(
@@ -134,6 +134,15 @@ def test_closed(text, closed, without_strings):
     tail, _ = stream.feed(text)
     assert stream.closed(tail) == closed
     assert stream.closed(tail, strings=False) == without_strings
+
+
+def test_an_open_number_can_be_left_out():
+    stream = JsonStream(JsonStreamState(whole_numbers=True))
+    sent, _ = stream.feed('{"a": 1, "b": 1.5')
+    assert sent == '{"a": 1, "b": '
+    assert stream.closed(sent, numbers=False) == '{"a": 1}'
+    assert stream.closed(sent) == '{"a": 1, "b": 1.5}'
+    assert stream.feed("e3}")[0] == "1500.0}"
 
 
 @given(VALUES, st.data())

@@ -1,0 +1,295 @@
+"""Tool calls of Apertus: a list of objects whose only key is the function.
+
+    I will check.<|tools_prefix|>[{"get_weather": {"city": "Paris"}}]<|tools_suffix|> One moment.
+
+All text outside the markers is content. A list that is no JSON is text; what a stream has announced by then it cannot
+take back. A call that the output was cut in is none, and its markup is no content. Arguments go out as far as they are
+certain, but for closing brackets and quotes at their end, which wait until the call is followed by something.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from parsers.engine.assembly import unique_keys
+from parsers.engine.call_list import CallList, CallListState
+from parsers.engine.call_object import CallObject
+from parsers.engine.context import RequestContext
+from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Event, Malformed, Segment
+from parsers.engine.json_stream import SPACE, common_length
+from parsers.engine.lexer import Lexer
+from parsers.engine.scanner import hold_stop, text_of
+from parsers.engine.stage import Outcome, ToolFormat, ToolStage
+from parsers.engine.vocabulary import Vocabulary
+
+PREFIX, SUFFIX = "<|tools_prefix|>", "<|tools_suffix|>"
+WAITING = '}" ],'
+
+_CLOSED_BY_BRACKETS = re.compile(r"\}\s*\]\s*\Z")
+_NEAR_END = 64
+
+
+@dataclass(slots=True)
+class ApertusState:
+    """Where the stage stands.
+
+    Phases: `content`; `list`: behind a prefix; `text`: a list was none, everything is content; `silent`: the same, but
+    calls are announced. `held` may begin a marker; `stop` is a special token that ended the last chunk; `raw` the open
+    list, its prefix included, kept while none of its calls is sent; `calls` its reader, `single` that it is one object.
+    `index` is the last call announced, `first` the first of the list; `named` that the open element is announced,
+    `unsent` its arguments that wait, `tail` the end of the string being read. `spoken`: visible content is out; `gap`:
+    markup followed it, so that a line break comes before more; `blank`: so that white space is left out; `seen`: there
+    was a list.
+    """
+
+    phase: Literal["content", "list", "text", "silent"] = "content"
+    held: str = ""
+    stop: str = ""
+    raw: list[str] = field(default_factory=list)
+    calls: CallListState = field(default_factory=CallListState)
+    single: bool = False
+    index: int = -1
+    first: int = 0
+    named: bool = False
+    unsent: str = ""
+    tail: str = ""
+    spoken: bool = False
+    gap: bool = False
+    blank: bool = False
+    seen: bool = False
+
+
+class ApertusCalls(ToolStage):
+    """One step of arguments a chunk (json 11)."""
+
+    State: ClassVar[type] = ApertusState
+
+    def __init__(self, stops: Collection[int]) -> None:
+        super().__init__()
+        self._stops = stops
+        self._outside, self._inside = Lexer([PREFIX, SUFFIX]), Lexer([SUFFIX])
+        self._events: list[Event] = []
+        self._mark = 0
+        self._stopped = False
+
+    def feed(self, segments: Sequence[Segment]) -> list[Event]:
+        state = self.state
+        self._events, self._mark = [], 0
+        self._stopped = bool(segments)
+        segments, state.stop = hold_stop(segments, state.stop, self._stops)
+        self._run(text_of(segments))
+        if state.phase == "content" and not state.seen:
+            self._run(state.stop)
+            state.stop = ""
+        if state.phase == "list":
+            self._send_step()
+            if state.index >= state.first:
+                state.raw = []
+        return self._events
+
+    def finish(self) -> list[Event]:
+        state = self.state
+        self._events = []
+        if self._stopped:
+            self._run(state.stop)
+        if state.phase == "list":
+            self._end_list(cut=True)
+        elif state.phase in ("content", "text"):
+            self._say(state.held)
+        state.held = state.stop = ""
+        return self._events
+
+    def _run(self, text: str) -> None:
+        state = self.state
+        text, state.held = state.held + text, ""
+        position = 0
+        while position < len(text):
+            match state.phase:
+                case "content":
+                    position = self._find(text, position)
+                case "list":
+                    position = self._read_on(text, position)
+                case phase:
+                    if phase == "text":
+                        self._say(text[position:])
+                    return
+
+    def _find(self, text: str, position: int) -> int:
+        """Up to a prefix. A suffix is left out once there was a list."""
+        state = self.state
+        end, marker = self._outside.next(text, position)
+        self._say(text[position:end])
+        if not marker:
+            state.held = text[end:]
+            return len(text)
+        if marker == PREFIX:
+            self._open()
+        elif state.seen:
+            state.gap, state.blank = state.spoken, False
+        else:
+            self._say(marker)
+        return end + len(marker)
+
+    # --- a list ---------------------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        state = self.state
+        state.phase, state.raw, state.calls, state.single = "list", [PREFIX], CallListState(), False
+        state.first, state.named, state.unsent, state.tail = state.index + 1, False, "", ""
+        self._mark = len(self._events)
+
+    def _read_on(self, text: str, position: int) -> int:
+        """Up to the suffix. In a string it is data, unless brackets before it show that a quote is missing."""
+        state = self.state
+        end, suffix = self._inside.next(text, position)
+        position = self._read(text, position, end)
+        if state.phase != "list" or position < end:
+            return position
+        if not suffix:
+            state.held = text[end:]
+            return len(text)
+        in_element = CallList(state.calls).in_element
+        if in_element and self._calls().call.in_string and not _CLOSED_BY_BRACKETS.search(state.tail):
+            return self._read(text, end, end + len(suffix))
+        self._end_list(cut=False)
+        return end + len(suffix)
+
+    def _calls(self) -> CallList:
+        return CallList(self.state.calls, keyed=True, whole_numbers=True)
+
+    def _read(self, text: str, position: int, end: int) -> int:
+        """Reads to `end`, or to the end of the list; the position behind what was read."""
+        state = self.state
+        calls = self._calls()
+        piece = text[position:end]
+        state.tail = (state.tail + piece)[-_NEAR_END:]
+        at = 0
+        while at < len(piece) and state.phase == "list":
+            start = at
+            if state.calls.place == "outside":
+                while at < len(piece) and piece[at] in SPACE:
+                    at += 1
+                if piece[at : at + 1] == "{":
+                    state.calls.place, state.single = "first", True
+            before = state.calls.call
+            at = calls.feed(piece, at)
+            state.raw.append(piece[start:at])
+            if calls.bad:
+                state.raw.append(piece[at:])
+                at = len(piece)
+                self._reject()
+            elif before is not None and state.calls.call is not before:
+                self._end_call(CallObject(before, keyed=True))
+            elif calls.closed or (state.single and state.calls.place == "between"):
+                self._end_list(cut=False)
+        return position + at
+
+    def _end_list(self, *, cut: bool) -> None:
+        """The list is closed, the suffix is there, or the output ends."""
+        state = self.state
+        if state.calls.call is not None:
+            call = self._calls().call
+            if cut and not call.state.arguments_done:
+                if state.named:
+                    self._events.append(CallEnd(state.index, malformed=True))
+            else:
+                self._end_call(call)
+        state.phase, state.raw, state.calls = "content", [], CallListState()
+        state.seen, state.gap, state.blank = True, state.spoken, True
+
+    def _end_call(self, call: CallObject) -> None:
+        """Nothing follows in this call. An open value is closed, an object without members is no call."""
+        state = self.state
+        if call.state.name is not None and call.state.has_arguments:
+            state.unsent += call.take()
+            rest = call.closed(state.unsent)
+            if rest is not None:
+                self._announce(call)
+                self._send(rest)
+                self._events.append(CallEnd(state.index))
+        state.named, state.unsent = False, ""
+
+    def _send_step(self) -> None:
+        """Announces the open call once it has a value, and sends what of it is new."""
+        state = self.state
+        if state.calls.call is None:
+            return
+        call = self._calls().call
+        state.unsent += call.take()
+        now = call.closed(state.unsent, numbers=False)
+        if now is not None or call.state.quoted:
+            self._announce(call)
+        certain = (now or "").rstrip(WAITING)
+        self._send(certain[: common_length(certain, state.unsent)])
+
+    def _announce(self, call: CallObject) -> None:
+        state = self.state
+        if not state.named:
+            state.index += 1
+            state.named = True
+            self._events += [CallStart(state.index, call.state.name or ""), CallArguments(state.index, "")]
+
+    def _send(self, text: str) -> None:
+        state = self.state
+        if text:
+            self._events.append(CallArguments(state.index, text, apart=True))
+            state.unsent = state.unsent[len(text) :]
+
+    def _reject(self) -> None:
+        """The list is no JSON."""
+        state = self.state
+        if state.index >= state.first and not state.raw[0].startswith(PREFIX):
+            self._events.append(Malformed())
+            state.phase = "silent"
+            return
+        self._events = self._events[: self._mark]
+        state.index = state.first - 1
+        state.phase, raw, state.raw = "text" if state.index < 0 else "content", state.raw, []
+        state.seen = state.gap = state.blank = False
+        self._say("".join(raw))
+
+    # --- text -----------------------------------------------------------------------------------------------------
+
+    def _say(self, text: str) -> None:
+        """Content. Behind markup it begins on a line of its own, if there was content before."""
+        state = self.state
+        if state.gap or state.blank:
+            text = text.lstrip()
+        if text:
+            text = "\n" + text if state.gap else text
+            state.gap = state.blank = False
+            state.spoken = state.spoken or not text.isspace()
+            self._events.append(Content(text))
+
+
+class ApertusTools(ToolFormat):
+    """`apertus` (json 11)."""
+
+    names = ("apertus",)
+    guided_choice = True
+    merges_entries = True
+    cut_calls_count = False
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__(vocabulary)
+        self.marks = {t: text for t, text in vocabulary.special_tokens.items() if text not in (PREFIX, SUFFIX)}
+
+    def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
+        return ApertusCalls(self.marks.keys())
+
+    def settle(self, outcome: Outcome) -> None:
+        """Even a list without calls is no content. Text before and behind it stands without white space at its ends."""
+        outcome.calls = [call for call in outcome.calls if not call.malformed]
+        for call in outcome.calls:
+            call.arguments = unique_keys(call.arguments)
+        content = outcome.content or ""
+        outcome.called = bool(outcome.calls) or (PREFIX in outcome.raw and PREFIX not in content)
+        if outcome.called:
+            before = outcome.raw.partition(PREFIX)[0]
+            behind = content.removeprefix(before) if content.startswith(before) else ""
+            if behind or content == before:
+                content = "\n".join(part for part in (before.strip(), behind.strip()) if part)
+            outcome.content = content.strip() or None
