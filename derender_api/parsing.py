@@ -4,6 +4,7 @@ import logging
 import secrets
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 import orjson
@@ -188,6 +189,7 @@ class StreamParsers:
         self._model = model
         self._prompt_token_ids = prompt_token_ids
         self._carried = carried
+        self._hashed = 0
         self._codec = model.tokenizer.codec if spaced else model.tokenizer.codec_unspaced
 
     def open(self) -> StreamParser:
@@ -230,6 +232,10 @@ class StreamParsers:
         return StreamParser(parser, Detokenizer(self._codec, skip_special=False, window=window), watch)
 
     @cached_property
+    def _hash(self) -> blake2b:
+        return blake2b(self._origin, digest_size=24)
+
+    @cached_property
     def _origin(self) -> bytes:
         """A digest of all that leads to the stream: model, request and prompt."""
         context = self._context
@@ -248,6 +254,10 @@ class StreamParsers:
         return digest_of(names, orjson.dumps(request, default=repr), bytes_of_ids(self._prompt_token_ids))
 
     def _key(self) -> bytes:
-        carried = self._carried
-        output, lengths = bytes_of_ids(carried.output_token_ids), bytes_of_ids(carried.output_chunk_lens)
-        return digest_of(self._origin, output, lengths)
+        """A digest of origin and output; what was hashed of the output before is not hashed again."""
+        token_ids = self._carried.output_token_ids
+        self._hash.update(bytes_of_ids(token_ids[self._hashed :]))
+        self._hashed = len(token_ids)
+        state = self._hash.copy()
+        state.update(bytes_of_ids(self._carried.output_chunk_lens))
+        return state.digest() + self._hashed.to_bytes(8, "big")

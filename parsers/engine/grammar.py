@@ -96,28 +96,26 @@ class Grammar:
     value_end: str = ""
     names_alone: bool = True
     spellings: Mapping[str, str] = field(init=False)
+    call_markers: frozenset[str] = field(init=False)
+    """Terminals of transitions from or to a call state."""
+    exit_markers: frozenset[str] = field(init=False)
+    """Terminals that lead out of the call states."""
 
     def __post_init__(self) -> None:
         spellings = {text: name for name, texts in self.markers.items() for text in texts}
-        object.__setattr__(self, "spellings", spellings)
-
-    @property
-    def call_markers(self) -> frozenset[str]:
-        """Terminals of transitions from or to a call state."""
-        return frozenset(
+        calls = frozenset(
             marker
             for (state, marker), transition in self.transitions.items()
             if state in CALL_STATES or transition.state in CALL_STATES
         )
-
-    @property
-    def exit_markers(self) -> frozenset[str]:
-        """Terminals that lead out of the call states."""
-        return frozenset(
+        exits = frozenset(
             marker
             for (state, marker), transition in self.transitions.items()
             if state in CALL_STATES and transition.state not in CALL_STATES
         )
+        object.__setattr__(self, "spellings", spellings)
+        object.__setattr__(self, "call_markers", calls)
+        object.__setattr__(self, "exit_markers", exits)
 
 
 def table(rows: Mapping[State, Mapping[str, Transition]]) -> dict[tuple[State, str], Transition]:

@@ -4,21 +4,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
 
 Piece = tuple[str, bool]
 """Text, and whether it is a complete literal."""
 
 
+class _Tables(NamedTuple):
+    """What is looked up: the literals, their beginnings, their first characters, the length of the longest."""
+
+    pattern: re.Pattern[str] | None
+    prefixes: frozenset[str]
+    first: re.Pattern[str] | None
+    longest: int
+
+
+@lru_cache(maxsize=1024)
+def _compiled(literals: tuple[str, ...]) -> _Tables:
+    ordered = sorted(set(literals), key=len, reverse=True)
+    if not ordered:
+        return _Tables(None, frozenset(), None, 0)
+    return _Tables(
+        re.compile("|".join(map(re.escape, ordered))),
+        frozenset(text[:length] for text in ordered for length in range(1, len(text))),
+        re.compile("[" + re.escape("".join({text[0] for text in ordered})) + "]"),
+        len(ordered[0]),
+    )
+
+
 class Lexer:
-    """Compiled once per model; what is held back belongs to the caller's state."""
+    """Cheap to make: the tables of the same literals are compiled once. What is held back is the caller's."""
 
     def __init__(self, literals: Iterable[str]) -> None:
-        ordered = sorted(set(literals), key=len, reverse=True)
-        self._literals = frozenset(ordered)
-        self._pattern = re.compile("|".join(map(re.escape, ordered))) if ordered else None
-        self._prefixes = frozenset(text[:length] for text in ordered for length in range(1, len(text)))
-        self._first = re.compile("[" + re.escape("".join({text[0] for text in ordered})) + "]") if ordered else None
-        self._longest = len(ordered[0]) if ordered else 0
+        self._pattern, self._prefixes, self._first, self._longest = _compiled(tuple(literals))
 
     def cut(self, held: str, text: str) -> tuple[list[Piece], str]:
         """(pieces in order, what is held back now). At each place the longest literal wins."""
