@@ -223,10 +223,9 @@ def chat_delta(delta: Delta, *, is_first: bool) -> Json:
 
 
 def _tool_call_delta(call: CallDelta) -> Json:
-    opens = call.id is not None or call.name is not None
     return {
         "id": call.id,
-        "type": "function" if opens else None,
+        "type": call.type,
         "index": call.index,
         "function": {"name": call.name, "arguments": call.arguments},
     }
