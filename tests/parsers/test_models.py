@@ -104,6 +104,7 @@ class TestAdmin:
         "aliases": "[]",
         "model": FOLDER,
         "tokenizer_mode": "auto",
+        "stream_state_format": "replay",
         "default_chat_template_kwargs": "{}",
         "max_logprobs": "20",
         "position": "0",
