@@ -37,7 +37,7 @@ from parsers.engine.stage import Outcome, ReasoningFormat, ReasoningStage, ToolF
 from parsers.engine.vocabulary import Vocabulary
 
 _PROMPT_TAIL = 256
-_OPENER = re.compile(r"<atem:(?:function_calls>|invoke\b)")
+_OPENER = re.compile(r"<atem:(?:function_calls>|invoke)")
 _INVOKE = re.compile(r"<atem:invoke\b([^>]*)>(.*?)</atem:invoke>", re.DOTALL)
 _PARAMETER = re.compile(r"<atem:parameter\b([^>]*)>(.*?)</atem:parameter>", re.DOTALL)
 _NAME = re.compile(r'(?:^|\s)name="([^"]*)"')
@@ -97,10 +97,10 @@ class MuseThoughts(FrameReader, ReasoningStage):
         return out
 
     def _leak(self, out: list[Any]) -> None:
-        """Nothing of a call's message is held back: its reader is the tool stage."""
+        """Of a call's message only what may be a header is held back: its reader is the tool stage."""
         state = self.state
-        if state.calling:
-            fresh = (state.tail + state.held)[state.leaked :]
+        if state.calling and not state.tail:
+            fresh = state.held[state.leaked :]
             state.leaked += len(fresh)
             if fresh:
                 out.append(Text(fresh))
