@@ -75,9 +75,9 @@ class GraniteStage(MachineToolStage):
         if character == "{" and state.array:
             state.element, state.opener = ElementState(), ""
             return position
-        return self._leave(character, text, position, events)
+        return self._leave_array(character, text, position, events)
 
-    def _leave(self, character: str, text: str, position: int, events: list[Event]) -> int:
+    def _leave_array(self, character: str, text: str, position: int, events: list[Event]) -> int:
         """The array has ended, or there is none."""
         state = self.state
         closed = character == "]" and state.array
@@ -86,8 +86,8 @@ class GraniteStage(MachineToolStage):
         if closed:
             return position + 1
         before = opener[: len(opener) - (len(text) - position)]
-        if before and (state.spelled or "[" in before):
-            self._content(before if state.spelled else before[before.index("[") :], events)
+        if before and state.spelled:
+            self._content(before, events)
         return position
 
     def _element(self, text: str, position: int, events: list[Event]) -> int:
