@@ -82,8 +82,11 @@ def post_oneshot(application: Application, case: Case) -> HttpAnswer:
     return application.send("POST", CHAT, JSON_TYPE, dumps(oneshot_body(case)))
 
 
-def post_stream(application: Application, case: Case, lens: Sequence[int]) -> Streamed:
-    """The streamed answer to a case in chunks of `lens` tokens; ends with the first refusal."""
+def post_stream(application: Application, case: Case, lens: Sequence[int], *, compact: bool = False) -> Streamed:
+    """The streamed answer to a case in chunks of `lens` tokens; ends with the first refusal.
+
+    `compact`: in the compact form, with prompt and request in the first call and where they are asked for.
+    """
     chunks: list[Any] = []
     state: Any = None
     start = 0
@@ -91,12 +94,24 @@ def post_stream(application: Application, case: Case, lens: Sequence[int]) -> St
         part = case.output_token_ids[start : start + length]
         start += length
         body = chunk_body(case, part, state=state, last=index == len(lens) - 1)
-        answer = application.send("POST", CHAT, JSON_TYPE, dumps(body))
+        answer = (_send_compact if compact else _send_chunk)(application, body)
         if answer.status != 200:
             return Streamed(answer.status, [*chunks, answer.body])
         chunks.append(recorded_chunk(answer.body))
         state = answer.body["stream_state"]
     return Streamed(200, chunks)
+
+
+def _send_chunk(application: Application, body: Mapping[str, Any]) -> HttpAnswer:
+    return application.send("POST", CHAT, JSON_TYPE, dumps(body))
+
+
+def _send_compact(application: Application, body: Mapping[str, Any]) -> HttpAnswer:
+    if body["stream_state"] is None:
+        return _send_chunk(application, {**body, "stream_state_format": "compact"})
+    short = {key: value for key, value in body.items() if key not in ("prompt_token_ids", "chat_request")}
+    answer = _send_chunk(application, short)
+    return _send_chunk(application, {**short, "chat_request": body["chat_request"]}) if answer.status == 409 else answer
 
 
 def post_exchanges(application: Application, exchanges: Sequence[Exchange]) -> list[HttpAnswer]:

@@ -50,7 +50,7 @@ class Driver:
                 core = {}
             elif self.options.fast and crc32(case.id.encode()) % SAMPLED:
                 return replace(ours, streams=core)
-        streams = {name: application.post_stream(self.application, case, lens) for name, lens in groupings.items()}
+        streams = {name: self._post_stream(case, lens) for name, lens in groupings.items()}
         return replace(ours, streams=streams, core=core)
 
     def _with_selves(self, case: Case, ours: Observed) -> Observed:
@@ -68,9 +68,7 @@ class Driver:
         names = list(self_groupings(len(case.output_token_ids), every_split=self.options.every_split, seed=seed))
         if self.core is None or case.request.get("stop"):
             chosen = names if self.options.http_streams else names[:FEW_OVER_HTTP]
-            selves = {
-                name: application.post_stream(self.application, case, self._lengths(case, name)) for name in chosen
-            }
+            selves = {name: self._post_stream(case, self._lengths(case, name)) for name in chosen}
             return replace(ours, selves={**recorded, **selves})
         splits = {name: self._lengths(case, name) for name in names if "|" in name}
         sizes = {name: self._lengths(case, name) for name in names if "|" not in name}
@@ -78,6 +76,9 @@ class Driver:
         restored = self._core_streams(self.core.restored_streams, case, {**sizes, **splits})
         unsteady = {name: restored[name] for name in steady if restored.get(name) != steady[name]}
         return replace(ours, selves={**recorded, **restored, **steady}, unsteady=unsteady)
+
+    def _post_stream(self, case: Case, lens: Sequence[int]) -> Streamed:
+        return application.post_stream(self.application, case, lens, compact=self.options.compact)
 
     @staticmethod
     def _core_streams(

@@ -10,7 +10,7 @@ class Options:
 
     `every_split`: the self rule tries every two-way split instead of a few. `fast`: the parser core alone answers the
     recorded streams, but for a sample of cases. `http_streams`: the self rule too goes through the HTTP application
-    (slow). `url`: a running server instead of this process.
+    (slow). `compact`: streams over HTTP are in the compact form. `url`: a running server instead of this process.
     """
 
     root: Path | None = None
@@ -19,5 +19,6 @@ class Options:
     every_split: bool = False
     fast: bool = False
     http_streams: bool = False
+    compact: bool = False
     url: str | None = None
     processes: int | None = None

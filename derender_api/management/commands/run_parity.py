@@ -46,6 +46,7 @@ class Command(BaseCommand):
             "--fast", action="store_true", help="recorded streams through the parser core, a sample over HTTP"
         )
         parser.add_argument("--through-http", action="store_true", help="rule self over HTTP too (slow)")
+        parser.add_argument("--compact", action="store_true", help="streams over HTTP in the compact form of the state")
         parser.add_argument("--processes", type=int, help="worker processes (default: one per core)")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -80,6 +81,7 @@ class Command(BaseCommand):
                     every_split=options["every_split"],
                     fast=options["fast"],
                     http_streams=options["through_http"],
+                    compact=options["compact"],
                     url=options["url"],
                     processes=options["processes"],
                 ),
