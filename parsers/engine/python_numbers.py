@@ -17,8 +17,8 @@ _EXACT_DIGITS = 15
 def as_json(signs: str, text: str, early: str) -> str | None:
     """JSON text of the literal `text` behind the unary `signs`; None if it is no integer or float of Python.
 
-    `early` is what was sent of it already. It is kept: where dumping would not begin with it, the number is written as
-    the model wrote it.
+    An infinity is no JSON: it stays text. `early` is what was sent of the literal already. It is kept: where dumping
+    would not begin with it, the number is written as the model wrote it.
     """
     try:
         value = ast.literal_eval(text)
@@ -27,9 +27,11 @@ def as_json(signs: str, text: str, early: str) -> str | None:
         dumped = json.dumps(-value if signs.count("-") % 2 else value)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
+    written = _minus(signs) + text.replace("_", "")
+    if dumped.endswith("Infinity"):
+        dumped = json.dumps(written)
     if dumped.startswith(early):
         return dumped
-    written = _minus(signs) + text.replace("_", "")
     return written if written.startswith(early) and _JSON_NUMBER.match(written) else None
 
 

@@ -309,7 +309,7 @@ class ValueReader:
             self._settle_brace(frame, "dict")
         text = "".join(state.out[frame.mark - state.taken :])
         del state.out[frame.mark - state.taken :]
-        self._open_key(_canonical(state.kind, text), text if state.kind == "string" else f'"{text}"')
+        self._open_key(_canonical(text), text if text.startswith('"') else f'"{text}"')
         state.place = "value"
         return position + 1
 
@@ -337,20 +337,19 @@ class ValueReader:
         if not frame.signs:
             return True
         state = self.state
-        number = "".join(state.out[frame.slot - state.taken :])
-        dumped = as_json(frame.signs, number.lstrip("-"), "") if state.kind in ("number", "signed") else None
+        number = "".join(state.out[frame.slot - state.taken :]).strip('"')
+        signs = frame.signs + "-" * number.startswith("-")
+        dumped = as_json(signs, number.lstrip("-"), "") if state.kind in ("number", "signed") else None
         state.kind = "signed"
         if dumped is None:
             return False
-        if number.startswith("-"):
-            dumped = dumped[1:] if dumped.startswith("-") else "-" + dumped
         state.out[frame.slot - state.taken :] = [dumped]
         return True
 
 
-def _canonical(kind: str, text: str) -> str:
+def _canonical(text: str) -> str:
     """What a key is compared by: 1, 1.0 and True are one key, "1" is another."""
-    if kind == "string" or text == "null":
+    if text.startswith('"') or text == "null":
         return text
     value = {"true": 1, "false": 0}.get(text)
     if value is None:

@@ -15,13 +15,12 @@ and `</think>` followed by `<response>` ... `</response>`.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from parsers.engine.assembly import dump_json
+from parsers.engine.assembly import dump_json, load_json
 from parsers.engine.context import RequestContext
 from parsers.engine.ending import Ending, EndingState
 from parsers.engine.events import (
@@ -316,7 +315,7 @@ class ErnieToolStage(ToolStage):
 def read_call(text: str) -> list[str] | None:
     """Name and arguments of a call's JSON object; None if it is none."""
     try:
-        value = json.loads(text.strip())
+        value = load_json(text.strip())
     except (ValueError, RecursionError):
         return None
     name = value.get("name", "") if isinstance(value, dict) else None

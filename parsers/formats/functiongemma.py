@@ -7,13 +7,12 @@ Sample:
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from parsers.engine.assembly import dump_json
+from parsers.engine.assembly import dump_json, load_json
 from parsers.engine.context import RequestContext
 from parsers.engine.ending import Ending, EndingState
 from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Event, Segment
@@ -40,7 +39,7 @@ class GemmaState:
     """`mode`: "text", "head" (up to the brace), "arguments" or "value". `held`: text that was not read yet.
 
     Of the open call: `lead`, the arguments' text before the next value, as far as it may hold a key; the open `key` and
-    its `value` so far; `pairs`, the complete ones.
+    its `value` so far; `pairs`, the complete ones as JSON text.
     """
 
     mode: Literal["text", "head", "arguments", "value"] = "text"
@@ -49,7 +48,7 @@ class GemmaState:
     lead: str = ""
     key: str = ""
     value: list[str] = field(default_factory=list)
-    pairs: dict[str, Any] = field(default_factory=dict)
+    pairs: dict[str, str] = field(default_factory=dict)
     ending: EndingState = field(default_factory=EndingState)
 
 
@@ -141,7 +140,8 @@ class FunctionGemmaStage(ToolStage):
 
     def _close(self) -> None:
         state = self.state
-        self._events += [CallArguments(state.index, dump_json(state.pairs)), CallEnd(state.index)]
+        members = ", ".join(f"{dump_json(key)}: {value}" for key, value in state.pairs.items())
+        self._events += [CallArguments(state.index, f"{{{members}}}"), CallEnd(state.index)]
         state.mode, state.pairs = "text", {}
 
     def finish(self) -> list[Event]:
@@ -156,12 +156,12 @@ class FunctionGemmaStage(ToolStage):
         return events + Ending(state.ending).finish()
 
 
-def decoded(text: str) -> Any:
-    """A value that is JSON as what it says, any other as text."""
+def decoded(text: str) -> str:
+    """JSON text of a value: itself if it is JSON, any other as a string."""
     try:
-        return json.loads(text)
+        return dump_json(load_json(text))
     except (ValueError, RecursionError):
-        return text
+        return dump_json(text)
 
 
 class FunctionGemma(ToolFormat):

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from parsers.engine.assembly import dump_json
+from parsers.engine.assembly import dump_json, load_json
 from parsers.engine.context import RequestContext
 from parsers.engine.ending import Ending, EndingState
 from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Event, Segment
@@ -222,12 +222,19 @@ def is_text(schema: Mapping[str, Any], key: str) -> bool:
 def typed(text: str) -> str:
     """JSON text of a value that is JSON or a Python literal; of the text itself if it is neither."""
     stripped = text.strip()
-    for read in (json.loads, ast.literal_eval):
+    for read in (load_json, _literal):
         try:
             return dump_json(read(stripped))
         except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
             continue
     return dump_json(text)
+
+
+def _literal(text: str) -> Any:
+    """The value of a Python literal. Raises ValueError, among others, for one that JSON cannot say."""
+    value = ast.literal_eval(text)
+    json.dumps(value, allow_nan=False)
+    return value
 
 
 class PoolsideTools(ToolFormat):

@@ -9,6 +9,7 @@ Sample:
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -221,9 +222,10 @@ def cast_value(text: str, kind: object) -> Any:
     """A value as its schema's plain type says (pythonic_misc 11.2); text where it does not fit."""
     if kind in ("integer", "number"):
         try:
-            return int(text) if kind == "integer" else float(text)
+            number = int(text) if kind == "integer" else float(text)
         except ValueError:
             return text
+        return number if kind == "integer" or math.isfinite(number) else text
     if kind == "boolean" and text.lower() in ("true", "false"):
         return text.lower() == "true"
     return None if kind == "null" else text

@@ -5,9 +5,12 @@ Also hypothesis strategies for call lists and for damaged ones.
 
 import ast
 import json
+import math
 
 from hypothesis import strategies as st
 
+# The one literal of the strategies that overflows: no JSON, so it stays the text that the model wrote.
+_INFINITE = "1e999"
 _NAMES = {"true": True, "false": False, "null": None}
 
 
@@ -39,6 +42,8 @@ def _callee(node):
 
 def _value(node):
     match node:
+        case ast.Constant(value=float() as value) if math.isinf(value):
+            return _INFINITE
         case ast.Constant(value=None | bool() | int() | float() | str() as value):
             return value
         case ast.Name(id="true" | "false" | "null" as name):
@@ -51,6 +56,8 @@ def _value(node):
             return "".join(part.value for part in parts)
         case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
             number = _value(operand)
+            if isinstance(number, str) and number.lstrip("-") == _INFINITE:
+                return "-" * (isinstance(sign, ast.USub) != number.startswith("-")) + _INFINITE
             if type(number) in (int, float):
                 return -number if isinstance(sign, ast.USub) else number
     raise ValueError
@@ -58,7 +65,7 @@ def _value(node):
 
 def _key(node):
     if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float | None):
-        return node.value
+        return _value(node)
     raise ValueError
 
 

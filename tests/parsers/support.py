@@ -136,7 +136,7 @@ class Runner:
         return self.deltas([token_id for part in parts for token_id in part], [len(part) for part in parts])
 
     def through_json(self, parser: OutputParser) -> OutputParser:
-        return self.plan.restore(self.context, json.loads(json.dumps(parser.snapshot())))
+        return self.plan.restore(self.context, json.loads(json.dumps(parser.snapshot(), allow_nan=False)))
 
     def folds(self, output: str | Sequence[int]) -> dict[str, tuple[str, str, tuple[tuple[str, str], ...]]]:
         """Fold of every grouping worth trying, by name; snapshots included."""

@@ -132,7 +132,7 @@ def test_agrees_with_the_standard_library_in_any_chunks(case):
     assert read(*chunks) == calls_of(text)
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(chunked(damaged_lists()))
 def test_damage_never_raises_and_is_judged_as_python_does(case):
     text, chunks = case
@@ -165,12 +165,12 @@ def test_work_is_linear(opening, piece, closing):
     def seconds(count):
         state = CallListState()
         reader = CallListReader(state, gated=False)
-        start = time.perf_counter()
+        start = time.process_time()
         for chunk in (opening, *[piece] * count, closing):
             reader.feed(chunk)
             if not reader.invalid:
                 reader.take()
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     seconds(200)
     assert seconds(16_000) < 40 * seconds(1_000) + 0.2

@@ -30,6 +30,11 @@ CASES = [
         id="values that are JSON",
     ),
     pytest.param(
+        f"{START}call:f{{a:{E}NaN{E},b:{E}[1e999]{E},c:{E}{2**70}{E}}}{END}",
+        (None, (("f", f'{{"a": "NaN", "b": ["1e999"], "c": {2**70}}}'),)),
+        id="numbers that JSON cannot say, a large one",
+    ),
+    pytest.param(
         f"{START}call:f{{a:1,b:{E}x{E},c: {E}y{E}}}{END}", (None, (("f", '{"b": "x"}'),)), id="no escape, no value"
     ),
     pytest.param(
@@ -79,7 +84,7 @@ def test_the_token_that_asks_for_the_answer_is_not_shown():
     assert fold([*deltas, parser.feed([], [], finished=True)]) == ("", "", (NOOP,))
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.sampled_from([START, END, E, "call:", "f", "{", "}", "a:", ",", "x", " ", '"', "<", "1"]), max_size=14)
 )
@@ -97,9 +102,9 @@ def test_work_is_linear(piece):
     def seconds(count):
         run = runner()
         ids = run.ids(f"{START}call:f{{a:{E}") + run.ids(piece) * count
-        start = time.perf_counter()
+        start = time.process_time()
         run.deltas(ids)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     seconds(100)
     assert seconds(8_000) < 25 * seconds(800) + 0.3

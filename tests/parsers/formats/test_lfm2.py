@@ -127,7 +127,7 @@ def test_a_tokenizer_without_the_markers_is_refused():
         plan_of(FakeVocabulary((END,)), tools="lfm2")
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(damaged_lists(), st.sampled_from(["", "Hm ", "\n"]), st.sampled_from(["", " Done", "[x]"]))
 def test_damage_never_raises_and_loses_no_text(text, before, behind):
     run = runner()
@@ -152,9 +152,9 @@ def test_work_is_linear(opening, piece):
     def seconds(count):
         run = runner()
         ids = run.ids(START) + run.vocabulary.spell(opening) + run.vocabulary.spell(piece) * count + run.ids(END)
-        start = time.perf_counter()
+        start = time.process_time()
         run.deltas(ids)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     seconds(100)
     assert seconds(8_000) < 25 * seconds(800) + 0.3

@@ -104,7 +104,7 @@ def test_calls_are_sent_as_vllm_sends_them():
     ]
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(st.text(f"<>/_()=,'\"fgx1 \n{OPEN}", max_size=30), st.booleans(), st.booleans())
 def test_noise_never_raises_and_loses_no_text(noise, opened, closed):
     output = OPEN * opened + noise + CLOSE * closed
@@ -121,9 +121,9 @@ def test_work_is_linear(piece):
     def seconds(count):
         run = runner()
         ids = run.ids(OPEN) + run.vocabulary.spell('f(x="') + run.vocabulary.spell(piece) * count
-        start = time.perf_counter()
+        start = time.process_time()
         run.deltas(ids)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     seconds(100)
     assert seconds(8_000) < 25 * seconds(800) + 0.3

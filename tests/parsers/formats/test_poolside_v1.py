@@ -110,7 +110,16 @@ def test_strings_are_sent_as_they_come():
 
 @pytest.mark.parametrize(
     ("text", "dumped"),
-    [(" 7 ", "7"), ("null", "null"), ("{'a': True}", '{"a": true}'), ("{1}", '"{1}"'), ("1j", '"1j"'), (" x", '" x"')],
+    [
+        (" 7 ", "7"),
+        ("null", "null"),
+        ("{'a': True}", '{"a": true}'),
+        ("{1}", '"{1}"'),
+        ("1j", '"1j"'),
+        (" x", '" x"'),
+        ("NaN", '"NaN"'),
+        ("{1: 1e999}", '"{1: 1e999}"'),
+    ],
 )
 def test_values_are_json_or_python_or_text(text, dumped):
     assert typed(text) == dumped
@@ -147,7 +156,7 @@ def test_the_tokenizer_must_know_the_assistants_turn():
         plan_of(FakeVocabulary(), reasoning="poolside_v1")
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from([*TAGS, "get_weather", "city", "x", "\n", " ", "<", "3"]), max_size=14))
 def test_anything_is_read_alike_in_any_grouping(pieces):
     run = runner()
@@ -164,9 +173,9 @@ def test_work_is_linear(piece):
     def seconds(count):
         run = runner()
         ids = run.ids(f"{START}get_weather\n<arg_key>city</arg_key><arg_value>") + run.ids(piece) * count
-        start = time.perf_counter()
+        start = time.process_time()
         run.deltas(ids)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     seconds(50)
     assert seconds(4_000) < 25 * seconds(400) + 0.3

@@ -110,6 +110,7 @@ def test_white_space_before_the_block_waits():
         ("1_0", "integer", 10),
         ("3", "number", 3.0),
         ("x", "number", "x"),
+        ("inf", "number", "inf"),
         ("False", "boolean", False),
         ("maybe", "boolean", "maybe"),
         ("x", "null", None),
@@ -150,7 +151,7 @@ def test_a_tokenizer_without_the_tag_is_refused():
         plan_of(FakeVocabulary(), reasoning="step3")
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.sampled_from([*MARKERS, '<steptml:invoke name="f">', "</steptml:invoke>", "x", " ", "<"]), max_size=12)
 )
@@ -169,9 +170,9 @@ def test_work_is_linear(piece):
     def seconds(count):
         run = runner()
         ids = run.ids(BLOCK_BEGIN + call("f").removesuffix(CALL_END)) + run.ids(piece) * count
-        start = time.perf_counter()
+        start = time.process_time()
         run.deltas(ids)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     seconds(50)
     assert seconds(2_000) < 25 * seconds(200) + 0.3
