@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from derender_api.answers import chat_delta
 from derender_api.loaded_model import LoadedModel
 from derender_api.parity.observed import Streamed
 from derender_api.parity.suite import Case
@@ -108,17 +109,7 @@ def _chunks(output: Output, lens: Sequence[int], *, restoring: bool = False) -> 
 def _as_json(delta: Delta | None) -> dict[str, Any]:
     if delta is None:
         return {}
-    calls = [
-        {
-            "id": call.id,
-            "type": call.type,
-            "index": call.index,
-            "function": {"name": call.name, "arguments": call.arguments},
-        }
-        for call in delta.calls
-    ]
-    fields = {"content": delta.content, "reasoning": delta.reasoning, "tool_calls": calls or None}
-    return {name: value for name, value in fields.items() if value is not None}
+    return {name: value for name, value in chat_delta(delta, is_first=False).items() if value is not None}
 
 
 def decoded_output(model: LoadedModel, case: Case) -> Output:

@@ -7,6 +7,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from django.conf import settings
+
 from derender_api.parity import application
 from derender_api.parity.core import CoreStreams, load
 from derender_api.parity.divergences import FILE_NAME, Divergence, divergences_of, read_divergences
@@ -15,11 +17,12 @@ from derender_api.parity.options import Options
 from derender_api.parity.results import CaseResult, ProfileResult, RunResult
 from derender_api.parity.right import RightAnswer, right_answer
 from derender_api.parity.rules import Exceptions, Verdict, judge, judge_http
-from derender_api.parity.suite import HttpCase, Profile, Suite, read_case, read_suite
+from derender_api.parity.suite import Case, HttpCase, Profile, Suite, read_case, read_suite
 from derender_api.parity.tokenizers import TokenizerMissing, locate
 
 SLICE = 24
 """Cases per unit of work."""
+REFUSED_ANYHOW = "refused at start, where vLLM refuses every request"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ def run(
     known: list[Divergence] = []
     for folder in folders:
         suite = read_suite(folder)
-        entries = read_divergences(folder.parent / FILE_NAME)
+        entries = read_divergences(_divergences_file(folder))
         known += [entry for entry in entries if entry not in known]
         for result, slices in _planned(suite, entries, options):
             profiles[result.suite, result.profile] = result
@@ -58,7 +61,8 @@ def run(
     for each, outcome in _executed(work, options):
         result = profiles[each.suite, each.profile.name]
         if isinstance(outcome, str):
-            result.problem = outcome
+            refused = outcome.startswith("cannot start") and _all_refused(each)
+            result.problem = f"{REFUSED_ANYHOW} ({outcome})" if refused else outcome
         else:
             result.results += outcome
         progress(len(each.lines))
@@ -101,7 +105,7 @@ def _planned(
 ) -> Iterator[tuple[ProfileResult, list[Work]]]:
     """Each selected profile of a suite, and its cases in slices; none where its tokenizer is missing."""
     parent = suite.folder.resolve().parent
-    roots = [options.root] if options.root else [parent, parent.parent]
+    roots = [*([options.root] if options.root else [parent, parent.parent]), _own_data()]
     mine = tuple(entry for entry in entries if entry.suite in (None, suite.name))
     right = {name: right_answer(value) for name, value in suite.right.items()}
     for profile in suite.profiles.values():
@@ -124,6 +128,23 @@ def _planned(
                 for start in range(0, len(lines), SLICE)
             ],
         )
+
+
+def _own_data() -> Path:
+    """The project's own recordings and tokenizers."""
+    return Path(settings.BASE_DIR) / "tests" / "data"
+
+
+def _divergences_file(folder: Path) -> Path:
+    """The divergences of a suite: those beside it, else the project's own, which name the same cases."""
+    beside = folder.parent / FILE_NAME
+    return beside if beside.exists() else _own_data() / "parity" / FILE_NAME
+
+
+def _all_refused(work: Work) -> bool:
+    """Whether vLLM refused every one of the cases: a model that does not start loses nothing then."""
+    cases = [read_case(line, suite=work.suite) for line in work.lines]
+    return all(isinstance(case, Case) and case.oneshot["status"] != 200 for case in cases)
 
 
 def _selected(line: bytes, suite: str, options: Options) -> bool:

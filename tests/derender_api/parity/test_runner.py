@@ -80,6 +80,28 @@ def test_profiles_without_tokenizer_or_parser_are_counted_apart(tmp_path):
     assert (unbuilt.problem, unbuilt.cases, unbuilt.results) == ("not built: tool parser no_such_format", 1, [])
 
 
+def test_a_suite_without_divergences_uses_the_projects_own(tmp_path, settings):
+    settings.BASE_DIR = tmp_path
+    own = tmp_path / "tests" / "data" / "parity" / "divergences.json"
+    own.parent.mkdir(parents=True)
+    own.write_text("[]")
+    suite = write_suite(tmp_path / "elsewhere" / "demo")
+    assert runner._divergences_file(suite) == own
+    (tmp_path / "elsewhere" / "divergences.json").write_text("[]")
+    assert runner._divergences_file(suite) == tmp_path / "elsewhere" / "divergences.json"
+
+
+def test_a_model_that_cannot_start_is_no_failure_where_vllm_refuses_everything(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "run_work", lambda work: "cannot start: no such token")
+    (tmp_path / "tokenizers" / "none").mkdir(parents=True)
+    (tmp_path / "tokenizers" / "none" / "tokenizer.json").write_text("{}")
+    refused = {**CASE, "oneshot": {"status": 501, "body": {}}}
+    answered = run([write_suite(tmp_path / "answered", cases=[CASE])], options=Options(processes=1))
+    refusing = run([write_suite(tmp_path / "refusing", cases=[refused])], options=Options(processes=1))
+    assert (answered.broken, refusing.broken) == (True, False)
+    assert refusing.profiles[0].problem.startswith("refused at start")
+
+
 @pytest.mark.usefixtures("server")
 def test_the_command_prints_one_json_object_and_fails_on_request(tmp_path, capsys):
     changed = {**CASE, "oneshot": {**CASE["oneshot"], "finish_reason": "length"}}
