@@ -18,18 +18,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from parsers.engine.assembly import unique_keys
 from parsers.engine.call_object import CallObject, CallObjectState
 from parsers.engine.context import RequestContext
-from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Event, Malformed, Segment
+from parsers.engine.events import CallEnd, Content, Event, Malformed, Segment
 from parsers.engine.json_stream import SPACE
 from parsers.engine.lexer import Lexer
 from parsers.engine.scanner import hold_stop, text_of
 from parsers.engine.stage import FoundCall, Outcome, ToolFormat, ToolStage
 from parsers.engine.vocabulary import Vocabulary
+from parsers.formats.waiting import WaitingCall, WaitingCalls, WaitingState
 
 FENCE, TOOL_CALLS, OPENING, CLOSING, THOUGHT = "```", "[TOOL_CALLS]", "<tool_call>", "</tool_call>", "</think>"
 
@@ -41,40 +42,27 @@ Place = Literal["outside", "first", "element", "object", "between"]
 
 
 @dataclass(slots=True)
-class WaitingCall:
-    """A call that is not sent completely: `arguments` are None until they are whole; `sent` counts its steps."""
-
-    name: str
-    arguments: str | None = None
-    sent: int = 0
-
-
-@dataclass(slots=True)
-class XlamState:
+class XlamState(WaitingState):
     """Where the stage stands.
 
     Phases: `start` of the answer; `prose`; `wrapped`: behind a marker that a list has to follow; `list`; `closing`:
     behind the list, before the end of its wrapping; `end`: nothing may follow; `text`: everything is content; `silent`:
     a list was no JSON but a part of it is sent. `marker` opened the wrapping; `held` may begin a marker, its first
-    `out` code points are sent already; `raw` what was seen since the marker, kept while no call is sent; `stop` a
-    special token that ended the last chunk. `place` is the place in the list, `call` the reader of its open element,
-    `named` that the element is the last of the `waiting` calls. `index` is the last call sent.
+    `out` code points are sent already; `stop` is a special token that ended the last chunk. `place` is the place in the
+    list, `call` the reader of its open element, `named` that the element is the last of the `waiting` calls.
     """
 
     phase: Phase = "start"
     marker: str = ""
     held: str = ""
     out: int = 0
-    raw: list[str] = field(default_factory=list)
     stop: str = ""
     place: Place = "outside"
     call: CallObjectState | None = None
     named: bool = False
-    waiting: list[WaitingCall] = field(default_factory=list)
-    index: int = -1
 
 
-class XlamCalls(ToolStage):
+class XlamCalls(WaitingCalls):
     """One step a chunk (json 9)."""
 
     State: ClassVar[type] = XlamState
@@ -83,7 +71,6 @@ class XlamCalls(ToolStage):
         super().__init__()
         self._stops = stops
         self._markers = Lexer([FENCE, TOOL_CALLS, OPENING, THOUGHT])
-        self._events: list[Event] = []
         self._stopped = False
 
     def feed(self, segments: Sequence[Segment]) -> list[Event]:
@@ -109,9 +96,7 @@ class XlamCalls(ToolStage):
         if state.phase in ("wrapped", "list") or (state.phase == "closing" and state.marker != TOOL_CALLS):
             self._reject()
             state.waiting = []
-        for call in state.waiting:
-            self._send_whole(call)
-        state.waiting = []
+        self._send_all()
         self._say(state.held)
         state.held = state.stop = ""
         return self._events
@@ -284,7 +269,7 @@ class XlamCalls(ToolStage):
             return
         self._events.append(Malformed())
         state.phase, state.call, state.held = "silent", None, ""
-        state.waiting = [call for call in state.waiting if call.sent and call.arguments is not None]
+        self._drop_incomplete()
 
     def _give_back(self, phase: Phase) -> None:
         state = self.state
@@ -302,42 +287,6 @@ class XlamCalls(ToolStage):
         text, state.out = text[state.out :], max(0, state.out - len(text))
         if text:
             self._events.append(Content(text))
-
-    # --- what a chunk sends -----------------------------------------------------------------------------------------
-
-    def _send_step(self) -> None:
-        """The name of the last call, then its brace, then the rest; the calls before it go out whole."""
-        state = self.state
-        while len(state.waiting) > 1:
-            self._send_whole(state.waiting.pop(0))
-        if not state.waiting:
-            return
-        call = state.waiting[0]
-        if not call.sent:
-            self._send_name(call)
-        elif call.arguments is not None:
-            if call.sent == 1 and call.arguments.startswith("{") and call.arguments != "{}":
-                self._events.append(CallArguments(state.index, "{"))
-                call.sent = 2
-            else:
-                self._send_whole(state.waiting.pop(0))
-
-    def _send_name(self, call: WaitingCall) -> None:
-        state = self.state
-        state.index += 1
-        state.raw = []
-        call.sent = 1
-        self._events.append(CallStart(state.index, call.name))
-
-    def _send_whole(self, call: WaitingCall) -> None:
-        state = self.state
-        if call.arguments is None and not call.sent:
-            return
-        if not call.sent:
-            self._send_name(call)
-        if call.arguments is not None:
-            self._events.append(CallArguments(state.index, call.arguments[call.sent - 1 :]))
-        self._events.append(CallEnd(state.index, malformed=call.arguments is None))
 
 
 class XlamTools(ToolFormat):
