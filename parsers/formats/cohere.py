@@ -99,7 +99,6 @@ class CohereStage(UnifiedStage):
         self._pattern = re.compile("|".join(map(re.escape, markers)))
         self._lexer = Lexer(markers)
         self.state.mode = start
-        self.state.trims = start == "reason"
 
     def feed(self, segments: Sequence[Segment]) -> list[Event]:
         state = self.state
@@ -107,8 +106,12 @@ class CohereStage(UnifiedStage):
         events: list[Event] = []
         position = 0
         while match := self._pattern.search(buffer, position):
-            self._final(buffer[position : match.start()], events)
-            self._enter(self._markers[match.group()])
+            before, mode = buffer[position : match.start()], self._markers[match.group()]
+            if mode == state.mode == "action":
+                self._process(before, events, final=True)
+            else:
+                self._final(before, events)
+                self._enter(mode)
             position = match.end()
         buffer = buffer[position:]
         if self._lexer.cut("", buffer)[1]:

@@ -53,6 +53,11 @@ CASES = [
     pytest.param("a <co b < c", (None, "a <co b < c", ()), id="no citation"),
     pytest.param("A <co>open", (None, "A open", ()), id="citation never closed"),
     pytest.param("<|START_THINKING|>\n Plan. \n<|END_THINKING|>\nA ", ("Plan.", "\nA", ()), id="white space"),
+    pytest.param(
+        action(element(parameters='"parameters": {"city": "a <|START_ACTION|>b"}')),
+        (None, None, (("get_weather", '{"city": "a b"}'),)),
+        id="action marker in arguments",
+    ),
     pytest.param("Text<|END_RESPONSE|>ignored", (None, "Text", ()), id="text behind the answer"),
     pytest.param(
         '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "get_weather", "parameters": {"city": "Pa',
@@ -119,3 +124,9 @@ def test_no_mixture_of_markers_raises(parts):
     run = runner()
     run.folds("".join(parts))
     run.message("".join(parts))
+
+
+def test_command_4_keeps_white_space_in_front_of_the_first_text():
+    run = runner("cohere_command4")
+    assert summary(run.message("  Plan.")) == ("  Plan.", None, ())
+    assert summary(run.message("<|START_ACTION|>[]<|END_THINKING|>  A")) == (None, "  A", ())
