@@ -92,11 +92,12 @@ class GemmaArguments(ParameterWriter):
         return position + 1
 
     def _string(self, text: str, out: list[str]) -> None:
-        """White space and a brace at the end may belong to the end of the call."""
+        """White space, a brace and the beginning of a delimiter at the end may belong to the end of the value."""
         state = self.state
         text, state.held = state.held + text, ""
-        ready = text.rstrip()
-        ready = ready.removesuffix("}")
+        ready = text.rstrip().removesuffix("}")
+        begun = next((size for size in range(len(QUOTE) - 1, 0, -1) if ready.endswith(QUOTE[:size])), 0)
+        ready = ready[: len(ready) - begun]
         state.held = text[len(ready) :]
         self._value(ready, out)
 

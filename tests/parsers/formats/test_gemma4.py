@@ -104,3 +104,9 @@ def test_no_mixture_of_markers_raises_or_depends_on_the_grouping(parts):
     run = runner()
     assert len(set(run.folds("".join(parts)).values())) == 1
     run.message("".join(parts))
+
+
+def test_the_beginning_of_a_delimiter_waits_behind_white_space_too():
+    deltas = runner().chunked("<|tool_call>", "call:", "get_weather{", f"city:{QUOTE}", "a", " < ", "b", QUOTE, "}")
+    sent = "".join(entry.arguments or "" for delta in deltas[:6] if delta for entry in delta.calls)
+    assert sent == '{"city": "a '
