@@ -79,14 +79,15 @@ class ArrayCalls(ToolStage):
             events.append(Malformed())
         elif state.place in ("start", "between"):
             events.append(Malformed())
-            if not state.index:
-                events += [Content(text) for text in state.skipped]
+        if not state.index and state.skipped:
+            events += [Malformed(), *(Content(text) for text in state.skipped)]
         return events
 
     def _text(self, text: str, events: list[Event]) -> None:
+        state = self.state
         position = 0
         while position < len(text):
-            match self.state.place:
+            match state.place:
                 case "content" | "text":
                     events.append(Content(text[position:]))
                     return
@@ -95,6 +96,8 @@ class ArrayCalls(ToolStage):
                 case "start" | "between":
                     position = self._between(text, position, events)
                 case _:
+                    if not state.index:
+                        state.skipped.append(text[position:])
                     return
 
     def _between(self, text: str, position: int, events: list[Event]) -> int:
@@ -172,10 +175,12 @@ class ArrayCalls(ToolStage):
 def settle_array(outcome: Outcome) -> None:
     """One-shot rules: an array that is no JSON holds no calls; its text is the content (json 3.2)."""
     before, marker, body = outcome.raw.partition(MARKER)
-    if not outcome.malformed and outcome.calls:
+    if not outcome.raw or (not outcome.malformed and outcome.calls):
         outcome.called = True
         outcome.content = (before or None) if marker else None
         return
     outcome.calls = []
     if marker:
         outcome.raw = before + body.strip().replace(MARKER, "")
+    elif outcome.malformed:
+        outcome.raw = outcome.raw.strip()

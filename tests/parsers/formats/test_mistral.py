@@ -53,6 +53,9 @@ OLD_CASES = [
         '[TOOL_CALLS]{"arguments": {"a": 1}, "name": "f"}', (None, None, (("f", '{"a": 1}'),)), id="bare object"
     ),
     pytest.param("[TOOL_CALLS] nothing", (None, "nothing", ()), id="no array"),
+    pytest.param('[TOOL_CALLS][{"name": "get_we', (None, '[{"name": "get_we', ()), id="cut name"),
+    pytest.param('[TOOL_CALLS][{"x": 1}] more', (None, '[{"x": 1}] more', ()), id="no name"),
+    pytest.param("<eos>", (None, None, ()), id="only the stop token"),
 ]
 
 
@@ -84,6 +87,12 @@ def test_a_forced_choice_reads_an_array_without_its_marker():
     run = runner(OLD, tool_choice="required")
     output = array(PARIS).removeprefix("[TOOL_CALLS]")
     assert summary(run.message(output)) == (None, "", (PARIS,))
+
+
+def test_a_forced_choice_without_a_call_is_text():
+    run, output = runner(OLD, tool_choice="required"), ' {"city": "Paris"} '
+    assert summary(run.message(output)) == (None, output.strip(), ())
+    assert {content.strip() for _, content, _ in run.folds(output).values()} == {output.strip()}
 
 
 def test_call_ids_are_nine_letters_and_digits():
