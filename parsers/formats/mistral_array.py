@@ -80,7 +80,7 @@ class ArrayCalls(ToolStage):
         elif state.place in ("start", "between"):
             events.append(Malformed())
         if not state.index and state.skipped:
-            events += [Malformed(), *(Content(text) for text in state.skipped)]
+            events += [Malformed(), Content("".join(state.skipped).strip())]
         return events
 
     def _text(self, text: str, events: list[Event]) -> None:
@@ -125,7 +125,7 @@ class ArrayCalls(ToolStage):
             state.place = "done"
             return
         state.place = "text"
-        events.append(Content("".join(state.skipped)))
+        events.append(Content("".join(state.skipped).lstrip()))
         state.skipped = []
 
     def _element(self, text: str, position: int, events: list[Event]) -> int:

@@ -53,7 +53,7 @@ OLD_CASES = [
         '[TOOL_CALLS]{"arguments": {"a": 1}, "name": "f"}', (None, None, (("f", '{"a": 1}'),)), id="bare object"
     ),
     pytest.param("[TOOL_CALLS] nothing", (None, "nothing", ()), id="no array"),
-    pytest.param('[TOOL_CALLS][{"name": "get_we', (None, '[{"name": "get_we', ()), id="cut name"),
+    pytest.param('A [TOOL_CALLS] [{"name": "get_we', (None, 'A [{"name": "get_we', ()), id="cut name"),
     pytest.param('[TOOL_CALLS][{"x": 1}] more', (None, '[{"x": 1}] more', ()), id="no name"),
     pytest.param("<eos>", (None, None, ()), id="only the stop token"),
 ]
