@@ -54,3 +54,18 @@ def test_does_not_depend_on_the_chunks(parts, data):
     chunks = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     assert joined(run(chunks)) == joined(run([text]))
     assert "".join(piece for piece, _ in run(chunks)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "expected"),
+    [
+        ("plain", 0, (5, "")),
+        ("a<ab>b", 0, (1, "<ab>")),
+        ("a<ab>b<ab>", 5, (6, "<ab>")),
+        ("a<a", 0, (1, "")),
+        ("a<ab", 3, (4, "")),
+        ("<abc>", 0, (5, "")),
+    ],
+)
+def test_the_next_literal_alone(text, start, expected):
+    assert Lexer(["<ab>", "<abcd>"]).next(text, start) == expected
