@@ -22,7 +22,9 @@ from typing import ClassVar
 from parsers.engine.context import RequestContext
 from parsers.engine.events import Event, Segment, Text
 from parsers.engine.grammar import Action, Grammar, State, Transition, table
-from parsers.engine.stage import ReasoningFormat, ReasoningStage
+from parsers.engine.machine import Unit
+from parsers.engine.machine_calls import MachineToolStage
+from parsers.engine.stage import ReasoningFormat, ReasoningStage, ToolStage
 from parsers.engine.xml_arguments import XmlParameters
 from parsers.formats.base import MarkerReasoning, MarkerTools
 
@@ -111,11 +113,23 @@ class MinimaxM2Reasoning(MarkerReasoning):
         return True
 
 
+class MinimaxM2ToolStage(MachineToolStage):
+    """Where thoughts stay in the content (`minimax_m2_append_think`), white space behind them waits for the answer."""
+
+    def _move(self, unit: Unit, transition: Transition, events: list[Event]) -> None:
+        if unit.terminal == "end_think":
+            self.state.visible = False
+        super()._move(unit, transition, events)
+
+
 class MinimaxM2Tools(MarkerTools):
     """`minimax_m2` (xml 8)."""
 
     names = ("minimax_m2",)
     grammar = GRAMMAR
+
+    def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
+        return MinimaxM2ToolStage(self._machine, context, with_reasoning=with_reasoning)
 
 
 @dataclass(slots=True)

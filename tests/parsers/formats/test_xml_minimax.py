@@ -128,6 +128,12 @@ def test_m2_append_think_with_a_call():
     check(run, f"T</think>\n{block(invoke('note', text='a'))}", (None, "<think>T", (("note", '{"text": "a"}'),)))
 
 
+def test_m2_append_think_holds_white_space_behind_the_thoughts():
+    run = m2(reasoning="minimax_m2_append_think")
+    assert fold(run.deltas(f"T</think>\n\n{block(invoke('note', text='a'))}"))[1] == "<think>T"
+    assert fold(run.deltas("T</think>\n\nA"))[1] == "<think>T\n\nA"
+
+
 def test_m2_deltas_of_a_call():
     chunks = [
         "<minimax:tool_call>",
