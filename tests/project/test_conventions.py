@@ -2,10 +2,14 @@
 
 import ast
 import sys
+import tomllib
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.servers import REPOSITORY
 
@@ -89,6 +93,20 @@ def test_modules_say_what_they_are_for_and_stay_small(path: Path) -> None:
     if source.strip():
         assert ast.get_docstring(ast.parse(source)), f"{path} has no docstring"
     assert len(source.splitlines()) <= LONGEST_MODULE
+
+
+def test_every_imported_library_is_declared() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    extras = [requirement for extra in project["optional-dependencies"].values() for requirement in extra]
+    declared = {canonicalize_name(Requirement(each).name) for each in [*project["dependencies"], *extras]}
+    imported = {name.partition(".")[0] for path in MODULES for name in imports(path)}
+    distributions = packages_distributions()
+    needed = {
+        root: {canonicalize_name(name) for name in distributions.get(root, [root])}
+        for root in imported - set(sys.stdlib_module_names) - set(PACKAGES) - {""}
+    }
+
+    assert [root for root, names in needed.items() if not names & declared] == []
 
 
 def test_the_top_level_holds_three_packages() -> None:
