@@ -173,9 +173,9 @@ def test_nesting_up_to_the_limit_is_read():
 
 def test_work_is_linear_in_the_text():
     def seconds(length):
-        started = time.perf_counter()
+        started = time.process_time()
         feed_all('{"a": "' + "x" * length + '"}', 3, pauses=True)
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     assert seconds(200_000) < 12 * max(seconds(20_000), 0.001) + 0.5
 

@@ -259,13 +259,13 @@ def test_a_long_argument_takes_linear_time_and_a_small_snapshot():
         ids = run.ids(arguments(parameter("title", "wxyz " * length), name="event"))
         texts = [run.vocabulary.text(token_id) for token_id in ids]
         parser = run.plan.open(run.context)
-        start, largest = time.perf_counter(), 0
+        start, largest = time.process_time(), 0
         for position, (token_id, text) in enumerate(zip(ids, texts, strict=True)):
             parser.feed([token_id], [text], finished=False)
             if position % 500 == 0:
                 largest = max(largest, len(json.dumps(parser.snapshot())))
         assert largest < 4000
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     short, long = min(seconds(1000) for _ in range(3)), min(seconds(8000) for _ in range(3))
     assert long < 24 * short

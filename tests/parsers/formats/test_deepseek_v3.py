@@ -223,11 +223,11 @@ def test_a_long_argument_takes_linear_time():
         ids = run.ids(block(v3("f", '{"a": "' + "xyz " * length + '"}')))
         texts = [run.vocabulary.text(token_id) for token_id in ids]
         parser = run.plan.open(run.context)
-        start = time.perf_counter()
+        start = time.process_time()
         for token_id, text in zip(ids, texts, strict=True):
             parser.feed([token_id], [text], finished=False)
         assert len(str(parser.snapshot())) < 1000
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     short, long = min(seconds(2000) for _ in range(3)), min(seconds(16000) for _ in range(3))
     assert long < 24 * short

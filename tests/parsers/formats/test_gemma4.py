@@ -86,9 +86,9 @@ def test_long_values_cost_linear_time(value):
     def seconds(text):
         run = runner(reasoning=None)
         ids = run.ids(text)
-        began = time.perf_counter()
+        began = time.process_time()
         run.deltas(ids)
-        return time.perf_counter() - began
+        return time.process_time() - began
 
     seconds(call("days:1"))
     short = call(f"opts:{value[: len(value) // 10]}{value[-8:]}")

@@ -329,9 +329,9 @@ def test_long_regions_cost_linear_time(opening):
     def seconds(characters):
         run = runner(TAGGED)
         ids = run.ids(opening + "x < y " * (characters // 6))
-        start = time.perf_counter()
+        start = time.process_time()
         run.deltas(ids)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     seconds(1_000)
     assert seconds(40_000) < 40 * max(seconds(4_000), 0.005)

@@ -245,9 +245,9 @@ def test_a_long_argument_costs_linear_time():
         ids = run.ids(
             "<tool_calls><tool_call>get_weather<tool_sep><arg_key>city</arg_key><arg_value>" + "x" * characters
         )
-        start = time.perf_counter()
+        start = time.process_time()
         run.deltas(ids)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     seconds(1_000)
     assert seconds(60_000) < 40 * max(seconds(6_000), 0.005)

@@ -210,9 +210,9 @@ def test_a_long_argument_costs_linear_time():
     def seconds(characters):
         run = runner()
         ids = run.ids(CALL + '{"name": "get_weather", "args": {"city": "' + "x" * characters)
-        start = time.perf_counter()
+        start = time.process_time()
         run.deltas(ids)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     seconds(1_000)
     assert seconds(60_000) < 40 * max(seconds(6_000), 0.005)

@@ -135,9 +135,9 @@ def test_work_is_linear_in_the_call(opening):
         ids = [run.vocabulary.token_id(OPEN)]
         ids += run.vocabulary.spell('[{"name": "f", "arguments": ' + opening) + run.vocabulary.spell("abc") * length
         parser = run.plan.open(run.context)
-        started = time.perf_counter()
+        started = time.process_time()
         for token_id in ids:
             parser.feed([token_id], [run.vocabulary.text(token_id)], finished=False)
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     assert seconds(30_000) < 20 * max(seconds(3_000), 0.001) + 0.5

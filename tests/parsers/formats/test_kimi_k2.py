@@ -273,11 +273,11 @@ def test_a_long_argument_takes_linear_time_and_a_small_snapshot():
         ids = run.ids(section(call('{"title": "' + "wxyz " * length + '"}', "functions.event:0")))
         texts = [run.vocabulary.text(token_id) for token_id in ids]
         parser = run.plan.open(run.context)
-        start = time.perf_counter()
+        start = time.process_time()
         for token_id, text in zip(ids, texts, strict=True):
             parser.feed([token_id], [text], finished=False)
         assert len(json.dumps(parser.snapshot())) < 1500
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     short, long = min(seconds(1000) for _ in range(3)), min(seconds(8000) for _ in range(3))
     assert long < 24 * short

@@ -171,11 +171,11 @@ def test_a_long_answer_takes_linear_time_and_a_small_snapshot():
         ids = run.ids(THOUGHT + channel("response", "wxyz " * length))
         texts = [run.vocabulary.text(token_id) for token_id in ids]
         parser = run.plan.open(run.context)
-        start = time.perf_counter()
+        start = time.process_time()
         for token_id, text in zip(ids, texts, strict=True):
             parser.feed([token_id], [text], finished=False)
         assert len(str(parser.snapshot())) < 1000
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     short, long = min(seconds(1000) for _ in range(3)), min(seconds(8000) for _ in range(3))
     assert long < 24 * short

@@ -260,10 +260,10 @@ def test_a_long_argument_costs_linear_time():
         ids = run.ids("<function=note><parameter=text>" + "x" * characters)
         texts = [run.vocabulary.text(token_id) for token_id in ids]
         parser = run.plan.open(run.context)
-        began = time.perf_counter()
+        began = time.process_time()
         for token_id, text in zip(ids, texts, strict=True):
             parser.feed([token_id], [text], finished=False)
-        return time.perf_counter() - began
+        return time.process_time() - began
 
     short = min(seconds(10_000) for _ in range(3))
     assert seconds(100_000) < 30 * short
