@@ -188,8 +188,13 @@ def _float(text: str) -> float | str:
 
 
 def unique_keys(arguments: str) -> str:
-    """Dumped JSON in which a repeated key has its last value, at its first place. Other text stays."""
+    """Dumped JSON in which a repeated key has its last value, at its first place.
+
+    Other text stays, and so does a number that is too large to be dumped.
+    """
     try:
-        return dump_json(json.loads(arguments))
+        value = json.loads(arguments)
+        json.dumps(value, allow_nan=False)
     except (ValueError, RecursionError):
         return arguments
+    return dump_json(value)

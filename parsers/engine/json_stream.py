@@ -383,7 +383,11 @@ def common_length(one: str, other: str) -> int:
 
 
 def _dumped_number(text: str) -> str | None:
-    return json.dumps(json.loads(text)) if _NUMBER.match(text) else None
+    """None for what is no number. One that is too large for a float stays as it is."""
+    if not _NUMBER.match(text):
+        return None
+    dumped = json.dumps(json.loads(text))
+    return text if "n" in dumped else dumped
 
 
 def _dumped_word(text: str) -> str | None:

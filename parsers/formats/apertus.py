@@ -39,10 +39,10 @@ class ApertusState:
     Phases: `content`; `list`: behind a prefix; `text`: a list was none, everything is content; `silent`: the same, but
     calls are announced. `held` may begin a marker; `stop` is a special token that ended the last chunk; `raw` the open
     list, its prefix included, kept while none of its calls is sent; `calls` its reader, `single` that it is one object.
-    `index` is the last call announced, `first` the first of the list; `named` that the open element is announced,
-    `unsent` its arguments that wait, `tail` the end of the string being read. `spoken`: visible content is out; `gap`:
-    markup followed it, so that a line break comes before more; `blank`: so that white space is left out; `seen`: there
-    was a list.
+    `index` is the last call announced, `first` the first of the list, `sent` that it is sent; `named` that the open
+    element is announced, `unsent` its arguments that wait, `tail` the end of what was read. `spoken`: visible content
+    is out; `gap`: markup followed it, so that a line break comes before more; `blank`: so that white space is left out;
+    `seen`: there was a list.
     """
 
     phase: Literal["content", "list", "text", "silent"] = "content"
@@ -53,6 +53,7 @@ class ApertusState:
     single: bool = False
     index: int = -1
     first: int = 0
+    sent: bool = False
     named: bool = False
     unsent: str = ""
     tail: str = ""
@@ -87,7 +88,7 @@ class ApertusCalls(ToolStage):
         if state.phase == "list":
             self._send_step()
             if state.index >= state.first:
-                state.raw = []
+                state.sent, state.raw = True, []
         return self._events
 
     def finish(self) -> list[Event]:
@@ -138,7 +139,7 @@ class ApertusCalls(ToolStage):
     def _open(self) -> None:
         state = self.state
         state.phase, state.raw, state.calls, state.single = "list", [PREFIX], CallListState(), False
-        state.first, state.named, state.unsent, state.tail = state.index + 1, False, "", ""
+        state.first, state.sent, state.named, state.unsent, state.tail = state.index + 1, False, False, "", ""
         self._mark = len(self._events)
 
     def _read_on(self, text: str, position: int) -> int:
@@ -176,9 +177,9 @@ class ApertusCalls(ToolStage):
                     state.calls.place, state.single = "first", True
             before = state.calls.call
             at = calls.feed(piece, at)
-            state.raw.append(piece[start:at])
+            self._remember(piece[start:at])
             if calls.bad:
-                state.raw.append(piece[at:])
+                self._remember(piece[at:])
                 at = len(piece)
                 self._reject()
             elif before is not None and state.calls.call is not before:
@@ -238,10 +239,14 @@ class ApertusCalls(ToolStage):
             self._events.append(CallArguments(state.index, text, apart=True))
             state.unsent = state.unsent[len(text) :]
 
+    def _remember(self, text: str) -> None:
+        if not self.state.sent:
+            self.state.raw.append(text)
+
     def _reject(self) -> None:
         """The list is no JSON."""
         state = self.state
-        if state.index >= state.first and not state.raw[0].startswith(PREFIX):
+        if state.sent:
             self._events.append(Malformed())
             state.phase = "silent"
             return

@@ -31,7 +31,7 @@ class MarkedState(StepState):
 
     Phases: `start` of the answer; `prose`; `marked`: behind a marker, before its object; `object`; `behind` it; `text`:
     the first object was no call, everything is content; `silent`: a later one was none. `held` may begin a marker, its
-    first `out` code points are sent already; `raw` is the first object with its marker, kept while no call is sent;
+    first `out` code points are sent already; `raw` is all behind the first marker, kept while no call is sent;
     `stop` a special token that ended the last chunk; `after` the beginning of the text behind the current call.
     """
 
@@ -153,6 +153,7 @@ class MarkedCalls(SteppedCalls):
         state = self.state
         end, marker = self._marker.next(text, position)
         between = text[position:end] + marker
+        self._remember(between)
         if len(state.after.lstrip()) <= len(MARKER):
             state.after += between[: 2 * len(MARKER)]
         if marker:
@@ -164,7 +165,7 @@ class MarkedCalls(SteppedCalls):
     def _reject(self) -> None:
         """What follows the marker is no call, or was cut."""
         state = self.state
-        if state.index < 0 and not self._fresh_call_before():
+        if state.index < 0:
             state.phase, state.call = "text", None
             raw, state.raw = state.raw, []
             self._say("".join(raw))
@@ -174,10 +175,6 @@ class MarkedCalls(SteppedCalls):
         else:
             self._events.append(Malformed())
         state.phase, state.call = "silent", None
-
-    def _fresh_call_before(self) -> bool:
-        """Whether a complete call waits for its first step."""
-        return self.state.phase == "marked" and self.state.call is not None
 
     @staticmethod
     def _reads_on(after: str) -> bool:

@@ -47,8 +47,9 @@ class HunyuanState(WaitingState):
     """Where the stage stands.
 
     Phases: `content`; `thought`: inside a thought that nobody took out, where no calls are; `list`; `behind` a list;
-    `silent`: a list was none, but a call of it is sent. `held` may begin a tag; `stop` is a special token that ended
-    the last chunk; `calls` the reader of the list, `named` that its open element is the last of the `waiting` calls.
+    `silent`: a list was none, but a call of it is sent; another may follow. `held` may begin a tag; `stop` is a special
+    token that ended the last chunk; `calls` the reader of the list, `named` that its open element is the last of the
+    `waiting` calls.
     """
 
     phase: Literal["content", "thought", "list", "behind", "silent"] = "content"
@@ -79,7 +80,7 @@ class HunyuanCalls(WaitingCalls):
         if state.phase in ("content", "thought"):
             self._run(state.stop)
             state.stop = ""
-        if speaking and not self._events:
+        if speaking and not self._events and state.index < 0:
             self._events.append(Content(""))
         self._send_step()
         return self._events
@@ -103,7 +104,7 @@ class HunyuanCalls(WaitingCalls):
         position = 0
         while position < len(text):
             match state.phase:
-                case "content" | "thought":
+                case "content" | "thought" | "silent":
                     position = self._find(text, position)
                 case "list":
                     position = self._read(text, position)
@@ -112,7 +113,7 @@ class HunyuanCalls(WaitingCalls):
 
     def _find(self, text: str, position: int) -> int:
         state = self.state
-        lexer = self._outside if state.phase == "content" else self._thought
+        lexer = self._thought if state.phase == "thought" else self._outside
         end, tag = lexer.next(text, position)
         self._say(text[position:end])
         if not tag:
@@ -121,8 +122,8 @@ class HunyuanCalls(WaitingCalls):
         if tag == OPENING:
             state.phase, state.raw, state.calls, state.named = "list", [OPENING], CallListState(), False
         else:
-            state.phase = "thought" if tag == THINK else "content"
             self._say(tag)
+            state.phase = "thought" if tag == THINK else "silent" if state.index >= 0 else "content"
         return end + len(tag)
 
     def _read(self, text: str, position: int) -> int:
@@ -165,7 +166,7 @@ class HunyuanCalls(WaitingCalls):
         self._say("".join(raw))
 
     def _say(self, text: str) -> None:
-        if text:
+        if text and self.state.index < 0:
             self._events.append(Content(text))
 
 

@@ -87,6 +87,8 @@ class InternlmCalls(SteppedCalls):
             self._run([Text(state.stop)])
         for piece in self._lexer.flush(state.held):
             self._take(*piece)
+        if state.phase == "opened" and state.call is not None:
+            self._open_nothing()
         if state.phase == "behind" and state.call is not None:
             self._send_rest(empty=False)
             self._events.append(CallEnd(state.index))
@@ -112,7 +114,7 @@ class InternlmCalls(SteppedCalls):
         elif state.phase == "opened" and is_marker and text == PLUGIN:
             self._enter(text)
         elif state.phase == "opened":
-            self._give_back("content")
+            self._open_nothing()
             self._take(text, is_marker)
         elif is_marker and text == END and state.phase in ("body", "object"):
             state.raw.append(text)
@@ -134,6 +136,14 @@ class InternlmCalls(SteppedCalls):
             self._events = []
         state.raw.append(START)
         state.phase = "opened"
+
+    def _open_nothing(self) -> None:
+        """What follows a start marker is no call: content, or behind a call not shown."""
+        if self.state.call is None:
+            self._give_back("content")
+        else:
+            self._content(self.state.pending)
+            self.state.phase, self.state.pending = "behind", ""
 
     def _enter(self, text: str) -> None:
         state = self.state

@@ -112,6 +112,7 @@ class JambaCalls(SteppedCalls):
         for place, segment in enumerate(segments):
             token_id = segment.token_id if isinstance(segment, Token) else None
             if state.phase == "content" and segment.text.isspace() and self._opens(segments[place + 1 :]):
+                state.raw.append(segment.text)
                 continue
             if token_id == self._opening and state.phase == "content":
                 state.phase = "list"
@@ -138,6 +139,7 @@ class JambaCalls(SteppedCalls):
                 case "list":
                     position = self._read(text, position)
                 case "closed":
+                    self._remember(text[position:])
                     if text[position:].strip():
                         self._reject()
                     return

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parsers.engine.assembly import dump_json
+from parsers.engine.assembly import dump_json, unique_keys
 from parsers.engine.json_stream import MAX_DEPTH, MAX_NUMBER, JsonStream, JsonStreamState, common_length
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(exclude_categories=["Cs"]))
@@ -134,6 +134,11 @@ def test_closed(text, closed, without_strings):
     tail, _ = stream.feed(text)
     assert stream.closed(tail) == closed
     assert stream.closed(tail, strings=False) == without_strings
+
+
+def test_a_number_too_large_for_a_float_stays():
+    assert JsonStream().feed('{"a":1e999}')[0] == '{"a": 1e999}'
+    assert unique_keys('{"a": 1e999}') == '{"a": 1e999}'
 
 
 def test_an_open_number_can_be_left_out():

@@ -68,6 +68,11 @@ def test_what_was_never_announced_streams_as_text():
     assert set(run.folds(output + "<eos>").values()) == {("", output, ())}
 
 
+def test_a_chunk_with_a_call_and_junk_streams_as_text():
+    output = f"x{PING_TEXT} {MARKER} "
+    assert fold(runner().deltas(output, 1000)) == ("", output, ())
+
+
 def test_one_step_a_chunk():
     run = runner()
     pieces = (

@@ -37,6 +37,8 @@ WELL_FORMED = [
     pytest.param(call('{"arguments": {"a":1}, "name": "f"}'), (None, (("f", '{"a": 1}'),)), id="name last"),
     pytest.param(call('{"name": "f", "arguments": "{\\"a\\": 1}"}'), (None, (("f", '{"a": 1}'),)), id="in a string"),
     pytest.param(call(PARIS_TEXT) + " and " + call(PING_TEXT), (None, (PARIS, PING)), id="two calls"),
+    pytest.param(f"a{call(PARIS_TEXT)}{START}<|interpreter|>\nx{END}", ("a", (PARIS,)), id="code behind a call"),
+    pytest.param(f"{call(PARIS_TEXT)}{START}", (None, (PARIS,)), id="half a marker behind a call"),
 ]
 
 NO_CALL = [

@@ -85,6 +85,11 @@ def test_a_cut_call_is_none():
     assert finish_reason(run.context, "stop", parser.calls_streamed) == "stop"
 
 
+def test_a_chunk_with_a_list_and_junk_streams_as_text():
+    output = f"x \n{OPEN}[{PING_TEXT}] y{CLOSE}"
+    assert fold(runner().deltas(output, 1000)) == ("", output, ())
+
+
 def test_one_step_a_chunk():
     run = runner()
     ids = [
