@@ -109,8 +109,6 @@ class TaggedCalls(ToolStage):
         state.queue = []
         return events
 
-    # --- reading --------------------------------------------------------------------------------------------------
-
     def _read(self, text: str, events: list[Event]) -> None:
         state = self.state
         text, state.held = state.held + text, ""
@@ -199,8 +197,6 @@ class TaggedCalls(ToolStage):
             which, step = _COUNTED[name]
             self.state.excess[which] += step
 
-    # --- places ---------------------------------------------------------------------------------------------------
-
     def _in_block(self, name: str, text: str, events: list[Event]) -> None:
         state = self.state
         if name == "call":
@@ -273,8 +269,6 @@ class TaggedCalls(ToolStage):
             if name == "call":
                 self._mistake(events)
             self._value(text)
-
-    # --- calls ----------------------------------------------------------------------------------------------------
 
     def _start_call(self) -> None:
         state = self.state
@@ -356,8 +350,6 @@ class TaggedCalls(ToolStage):
             state.place, state.opener = "content", []
         elif self.strict and text:
             state.blocks += 1
-
-    # --- rhythm ---------------------------------------------------------------------------------------------------
 
     def _due(self) -> list[Event]:
         """What of the queue this chunk sends."""
