@@ -75,10 +75,12 @@ class Exceptions:
         return None
 
     def entry_for_sum(self, folded: Answer) -> Divergence | None:
-        """The divergence of a stream rule or of rule self that demands this sum of deltas."""
-        for each in self.divergences:
-            if each.rule in ("deltas", "contradictory", "self") and each.answer and each.answer.loose == folded.loose:
-                return each
+        """The divergence of rule self, else of a stream rule, that demands this sum of deltas."""
+        matching = [each for each in self.divergences if each.answer and each.answer.loose == folded.loose]
+        for rule in ("self", "contradictory", "deltas"):
+            for each in matching:
+                if each.rule == rule:
+                    return each
         return None
 
     def right_where_vllm_is_wrong(self, mode: str) -> RightAnswer | None:
