@@ -12,7 +12,7 @@ from typing import Any
 _RANDOM_ID = re.compile(
     r"(?P<prefix>chatcmpl-tool-|chatcmpl-|cmpl-|modelperm-|call_|call_\d+_)(?P<random>[0-9a-f]{16,32})(?P<suffix>-\d+)?"
 )
-_MISTRAL_ID = re.compile(r"(?=[A-Za-z0-9]*[A-Z0-9])[A-Za-z0-9]{9}")
+_MISTRAL_ID = re.compile(r"[A-Za-z0-9]{9}")
 _BARE_ID = re.compile(r"[0-9a-f]{16}")
 _ID_KEYS = frozenset({"id", "request_id"})
 SCHEMA_ERROR = "Bad Request"

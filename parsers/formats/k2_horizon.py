@@ -308,7 +308,7 @@ class K2HorizonReasoning(ReasoningFormat):
     def open(self, context: RequestContext, prompt_token_ids: Sequence[int] | None) -> ReasoningStage:
         effort = context.template_kwargs.get("reasoning_effort") or "high"
         if effort not in EFFORTS:
-            supported = ", ".join(sorted(EFFORTS))
+            supported = ", ".join(EFFORTS)
             raise UnsupportedRequestError(f"Unsupported reasoning_effort {effort!r}. Supported values: {supported}.")
         start, end = _tags(effort)
         closing = {self.vocabulary.token_id(end), self.vocabulary.token_id(GROUP)} - {None}
