@@ -196,8 +196,11 @@ class HunyuanTools(ToolFormat):
         outcome.called = bool(outcome.calls)
 
     def call_id(self, context: RequestContext, call: FoundCall, *, streaming: bool) -> str:
-        name = context.random_hex(call.index)
-        return f"call_{call.index}_{name}" if streaming else f"call_{name}"
+        """Numbered in streams, but not where the call was forced and written as plain JSON."""
+        if context.forces_call:
+            return context.call_id(call.index)
+        digits = context.random_hex(call.index)
+        return f"call_{call.index}_{digits}" if streaming else f"call_{digits}"
 
 
 @dataclass(slots=True)

@@ -311,4 +311,7 @@ class XlamTools(ToolFormat):
             outcome.keeps_blank, outcome.content = True, (outcome.content or "").strip()
 
     def call_id(self, context: RequestContext, call: FoundCall, *, streaming: bool) -> str:
+        """Numbered, but not where the call was forced and written as plain JSON."""
+        if context.forces_call:
+            return context.call_id(call.index)
         return f"call_{call.index}_{context.random_hex(call.index)}"

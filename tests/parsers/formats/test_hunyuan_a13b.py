@@ -185,3 +185,11 @@ def test_work_is_linear(piece):
 
     seconds(100)
     assert min(seconds(4000) for _ in range(2)) < 16 * max(min(seconds(500) for _ in range(2)), 0.02)
+
+
+def test_call_ids_of_forced_calls_are_ordinary():
+    run = runner(tool_choice="required")
+    output = '[{"name": "ping", "parameters": {}}]'
+    (call,) = run.message(output).calls
+    (delta,) = run.deltas(output, 1000)
+    assert call.id == delta.calls[0].id == run.context.call_id(0)

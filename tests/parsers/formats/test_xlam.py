@@ -175,3 +175,9 @@ def test_work_is_linear_in_the_call():
         return time.process_time() - started
 
     assert seconds(30_000) < 20 * max(seconds(3_000), 0.001) + 0.5
+
+
+def test_call_ids_of_forced_calls_are_ordinary():
+    run = runner(tool_choice="required")
+    (call,) = run.message('[{"name": "ping", "parameters": {}}]').calls
+    assert call.id == run.context.call_id(0)
