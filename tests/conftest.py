@@ -1,5 +1,8 @@
 """Fixtures for all tests."""
 
+import gc
+from collections.abc import Iterator
+
 import pytest
 
 
@@ -7,3 +10,14 @@ import pytest
 def _no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reaches the network: hub ids that are not cached fail at once."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+@pytest.fixture(autouse=True)
+def _no_garbage_collection_while_work_is_measured(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A collection walks through all that the test process holds: no work of what a linear-time test measures."""
+    measures = "linear" in request.node.name
+    if measures:
+        gc.disable()
+    yield
+    if measures:
+        gc.enable()
