@@ -75,7 +75,7 @@ def test_any_output_is_answered_and_restoring_changes_nothing(suite, profile):
         core = CoreStreams(model)
 
         @given(case=mutations(cases), grouping=st.sampled_from(["1", "2", "3", "7", "all", "r1", "r2"]))
-        @hypothesis_settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+        @hypothesis_settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
         def check(case, grouping):
             output = decoded_output(model, case)
             model.plan.open(output.context, prompt_token_ids=output.prompt_token_ids).parse(
