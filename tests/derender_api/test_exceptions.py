@@ -25,7 +25,7 @@ def test_a_rule_names_its_parameter_and_value():
 @pytest.mark.parametrize(
     ("message", "shown"),
     [
-        ("The model `/tmp/models/abc` does not exist.", "The model `<path>` does not exist."),
+        ("The model `/srv/models/abc` does not exist.", "The model `<path>` does not exist."),
         ("open /home/user/secret/file.py failed", "open <path> failed"),
         ("see /a/b/name.ext", "see <path>"),
         ("a/b and 1/2 stay, /v1 too", "a/b and 1/2 stay, /v1 too"),
