@@ -3,6 +3,7 @@
 Errors stay those of the wire models (`derender_api.exceptions`), with the place that each is about.
 """
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from django.http import HttpRequest
@@ -18,16 +19,16 @@ from derender_api.protocol.tokenize import DetokenizeRequest, TokenizeChatReques
 JSON_TYPE = "application/json"
 
 
-class BodySerializer(BaseSerializer[Any]):
+class BodySerializer(BaseSerializer[Any], ABC):
     """Validates a body's bytes."""
 
     def to_internal_value(self, data: bytes) -> Any:
         """The wire model in `data`."""
         return self.decode(data)
 
+    @abstractmethod
     def decode(self, body: bytes) -> BaseModel:
         """The wire model in `body`; raises an ApiError."""
-        raise NotImplementedError
 
     @classmethod
     def validated(cls, request: Request) -> Any:

@@ -36,7 +36,6 @@ class MarkerMachine:
         self._bind_markers(vocabulary)
         dropped = self._bind_special_tokens(vocabulary)
         self._lexer = Lexer([*grammar.spellings, *dropped])
-        self.spells = bool(self._spelled)
         self.boundaries = frozenset(
             token_id for text in grammar.boundaries if (token_id := vocabulary.token_id(text)) is not None
         )

@@ -7,6 +7,7 @@ and a message may end without its end marker, so text that may turn out to be a 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -70,7 +71,7 @@ class FrameState:
     behind_blank: bool = False
 
 
-class FrameReader(Stage):
+class FrameReader(Stage, ABC):
     """Walks over messages; subclasses say what becomes of their text."""
 
     State: ClassVar[type] = FrameState
@@ -191,20 +192,20 @@ class FrameReader(Stage):
             self._loose(loose, out, framed=False)
         state.header = []
 
+    @abstractmethod
     def _loose(self, text: str, out: list[Any], *, framed: bool) -> None:
         """Text before any header; `framed`: a header follows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _begin(self, before: str, header: str, out: list[Any]) -> None:
         """A message was opened; `before` is what its header does not account for."""
-        raise NotImplementedError
 
-    def _body(self, text: str, out: list[Any]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _body(self, text: str, out: list[Any]) -> None: ...
 
     def _body_ended(self, out: list[Any]) -> None:
         """`body_end` was read; it is part of the body already."""
 
+    @abstractmethod
     def _end(self, marker: str, out: list[Any]) -> None:
         """The open message is over, by `marker` or by what follows."""
-        raise NotImplementedError

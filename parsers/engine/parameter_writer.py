@@ -7,6 +7,7 @@ text must be typed by the schema first.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -38,7 +39,7 @@ class ParameterState:
     visible: bool = False
 
 
-class ParameterWriter:
+class ParameterWriter(ABC):
     """Base of one call's arguments: what is written once a subclass has found keys and values.
 
     `strips_newlines`: one line break at each end of a value belongs to the tags.
@@ -69,9 +70,9 @@ class ParameterWriter:
         self._read(text, out)
         return self._count("".join(out))
 
+    @abstractmethod
     def _read(self, text: str, out: list[str]) -> None:
         """Reads a piece of the raw text; tags that are markers of the grammar arrive as pieces of their own."""
-        raise NotImplementedError
 
     def finish(self, *, cut: bool) -> str:
         state = self.state

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 
 from .python_gate import NESTING_LIMIT
 from .python_numbers import NUMBER_LIMIT, as_json
@@ -28,7 +29,7 @@ _CLOSED_BY = {"call": ")", "(": ")", "tuple": ")", "[": "]", "{": "}", "dict": "
 FOLLOWERS = ",)]}:"
 
 
-class ValueReader:
+class ValueReader(ABC):
     """The part of a call list reader that stands within an argument. A step takes text and a position, and returns
     where the next one begins.
 
@@ -39,9 +40,9 @@ class ValueReader:
         self.state = state
         self._waits = waits
 
+    @abstractmethod
     def _close_call(self) -> None:
         """A closing parenthesis ends the call."""
-        raise NotImplementedError
 
     # --- steps between values ---
 

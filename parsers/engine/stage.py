@@ -7,6 +7,7 @@ go on.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -38,7 +39,7 @@ class Stage:
         self.state = load(self.State, data)
 
 
-class ReasoningStage(Stage):
+class ReasoningStage(Stage, ABC):
     """First stage: separates the thoughts, hands on everything else as segments, in order.
 
     `token_count` is the number of tokens in the chunk being fed, those that release no text included.
@@ -47,47 +48,47 @@ class ReasoningStage(Stage):
     token_count: int = 0
 
     @property
+    @abstractmethod
     def ended(self) -> bool:
         """Whether the answer proper has begun; until then the tool stage is not stepped on empty chunks."""
-        raise NotImplementedError
 
+    @abstractmethod
     def feed(self, segments: Sequence[Segment]) -> list[Event | Segment]:
         """One chunk."""
-        raise NotImplementedError
 
     def finish(self) -> list[Event | Segment]:
         """End of output: what was held back."""
         return []
 
 
-class ToolStage(Stage):
+class ToolStage(Stage, ABC):
     """Second stage: finds calls in what the reasoning stage handed on."""
 
+    @abstractmethod
     def feed(self, segments: Sequence[Segment]) -> list[Event]:
         """One chunk; `segments` is empty where the chunk released no text."""
-        raise NotImplementedError
 
     def finish(self) -> list[Event]:
         """End of output: what was held back."""
         return []
 
 
-class UnifiedStage(Stage):
+class UnifiedStage(Stage, ABC):
     """The only stage of a format that does both jobs at once."""
 
-    def feed(self, segments: Sequence[Segment]) -> list[Event]:
-        raise NotImplementedError
+    @abstractmethod
+    def feed(self, segments: Sequence[Segment]) -> list[Event]: ...
 
     def finish(self) -> list[Event]:
         return []
 
 
-class Rewriter(Stage):
+class Rewriter(Stage, ABC):
     """Last stage of a few formats: changes the reasoning and content that goes out, never arguments."""
 
+    @abstractmethod
     def feed(self, events: Sequence[Event]) -> list[Event]:
         """One chunk."""
-        raise NotImplementedError
 
     def finish(self) -> list[Event]:
         """End of output: what was held back."""
@@ -153,24 +154,24 @@ class Format:
         return cls.names
 
 
-class ReasoningFormat(Format):
+class ReasoningFormat(Format, ABC):
     """A reasoning parser. `keeps_empty`: an output without text is an empty answer, not an absent one."""
 
     keeps_empty: ClassVar[bool] = False
 
+    @abstractmethod
     def open(self, context: RequestContext, prompt_token_ids: Sequence[int] | None) -> ReasoningStage | None:
         """A stage for one stream; None where this request has no reasoning to separate.
 
         Raises UnsupportedRequestError if the request asks for what the tokenizer cannot express.
         """
-        raise NotImplementedError
 
     def rewriter(self) -> Rewriter | None:
         """A last stage for one stream, for formats that change the text itself."""
         return None
 
 
-class ToolFormat(Format):
+class ToolFormat(Format, ABC):
     """A tool parser.
 
     `guided_choice`: for "required" and named choices the model is expected to write plain JSON instead of the format
@@ -184,9 +185,9 @@ class ToolFormat(Format):
     types_entries: bool = False
     cut_calls_count: ClassVar[bool] = True
 
+    @abstractmethod
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
         """A stage for one stream; `with_reasoning`: a reasoning parser is configured beside it."""
-        raise NotImplementedError
 
     def settle(self, outcome: Outcome) -> None:
         """One-shot rules: changes `outcome` where the whole text allows a better answer than a stream could give."""
@@ -198,7 +199,7 @@ class ToolFormat(Format):
         return context.call_id(call.index)
 
 
-class UnifiedFormat(Format):
+class UnifiedFormat(Format, ABC):
     """A format whose reasoning and tool parsers are one machine.
 
     `tools` and `reasoning` say which of them is configured.
@@ -216,8 +217,8 @@ class UnifiedFormat(Format):
         """Whether models with this vocabulary are always parsed by this format, named or not."""
         return False
 
-    def open(self, context: RequestContext, prompt_token_ids: Sequence[int] | None) -> UnifiedStage:
-        raise NotImplementedError
+    @abstractmethod
+    def open(self, context: RequestContext, prompt_token_ids: Sequence[int] | None) -> UnifiedStage: ...
 
     def settle(self, outcome: Outcome) -> None:
         outcome.calls = [call for call in outcome.calls if not call.malformed]

@@ -32,7 +32,7 @@ class PhiState:
 
     Phases: `content`; `list`; `behind` it; `text`: it was no list of calls, everything is content; `silent`: the same,
     but a part of it is sent. `held` may begin the word; `raw` is the list so far, kept while no call is sent; `stop` a
-    special token that ended the last chunk. `index` is the last call, `named` that the open element is it.
+    special token that ended the last chunk. `index` is the last call, `sent` that one is out.
     """
 
     phase: Literal["content", "list", "behind", "text", "silent"] = "content"
