@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 TokenizerMode = Literal["auto", "hf", "slow", "mistral"]
 StreamStateFormat = Literal["replay", "compact"]
+ContentFormat = Literal["auto", "string", "openai"]
 
 
 class ModelConfigurationError(ValueError):
@@ -26,6 +27,9 @@ class ModelConfiguration:
     `tokenizer` (folder or hub id) defaults to `model`; `chat_template` is a file or the template's text.
     `max_model_len` of None means: from the model's config.json. `max_logprobs` of -1 means no limit.
     `stream_state_format` is the form of stream states where a stream asks for none.
+    For rendering: `chat_template_content_format` says whether templates get a message's content as text or as a list of
+    parts; `generation_config` is where default sampling parameters come from ("auto": the model, "vllm": nowhere, else a
+    folder), and `override_generation_config` changes them.
     """
 
     model: str
@@ -42,6 +46,11 @@ class ModelConfiguration:
     max_model_len: int | None = None
     max_logprobs: int = 20
     stream_state_format: StreamStateFormat = "replay"
+    trust_request_chat_template: bool = False
+    chat_template_content_format: ContentFormat = "auto"
+    exclude_tools_when_tool_choice_none: bool = False
+    generation_config: str = "auto"
+    override_generation_config: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.model:

@@ -25,6 +25,14 @@ class StreamStateFormat(models.TextChoices):
     COMPACT = "compact", "compact"
 
 
+class ContentFormat(models.TextChoices):
+    """What chat templates get as the content of a message; the values of `--chat-template-content-format`."""
+
+    AUTO = "auto", "auto (from the template)"
+    STRING = "string", "string"
+    OPENAI = "openai", "openai (list of parts)"
+
+
 class ServedModel(models.Model):
     """One served model: the fields of ModelConfiguration, a switch and a place in the order."""
 
@@ -46,6 +54,23 @@ class ServedModel(models.Model):
         choices=StreamStateFormat,
         default=StreamStateFormat.REPLAY,
         help_text="Stream states of clients that ask for no form.",
+    )
+    trust_request_chat_template = models.BooleanField(
+        default=False, help_text="Requests may bring their own chat template; it is rendered in a sandbox."
+    )
+    chat_template_content_format = models.CharField(
+        max_length=16, choices=ContentFormat, default=ContentFormat.AUTO, help_text="Content as chat templates get it."
+    )
+    exclude_tools_when_tool_choice_none = models.BooleanField(
+        default=False, help_text='Leave tools out of the prompt where `tool_choice` is "none".'
+    )
+    generation_config = models.CharField(
+        max_length=1024,
+        default="auto",
+        help_text='Default sampling parameters: "auto" (the model\'s), "vllm" (none), or a folder.',
+    )
+    override_generation_config = models.JSONField(
+        default=dict, blank=True, help_text='Sampling parameters that replace the defaults: {"temperature": 0.5}.'
     )
     enabled = models.BooleanField(default=True, help_text="Only enabled models are served.")
     position = models.IntegerField(default=0, help_text="Order; the first model answers requests that name none.")

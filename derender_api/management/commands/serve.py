@@ -32,6 +32,11 @@ MODEL_FLAGS = (
     "max_model_len",
     "max_logprobs",
     "stream_state_format",
+    "trust_request_chat_template",
+    "chat_template_content_format",
+    "exclude_tools_when_tool_choice_none",
+    "generation_config",
+    "override_generation_config",
 )
 """Flags that describe MODEL; they make no sense without it."""
 
@@ -124,6 +129,29 @@ def _add_model_arguments(group: Any) -> None:
         choices=["replay", "compact"],
         help="form of stream states for clients that ask for none (default: replay, as vLLM's)",
     )
+    _add_render_arguments(group)
+
+
+def _add_render_arguments(group: Any) -> None:
+    group.add_argument(
+        "--trust-request-chat-template", action="store_true", help="requests may bring their own chat template"
+    )
+    group.add_argument(
+        "--chat-template-content-format",
+        choices=("auto", "string", "openai"),
+        help="content of messages for the template: text or list of parts (default: auto, what the template reads)",
+    )
+    group.add_argument(
+        "--exclude-tools-when-tool-choice-none",
+        action="store_true",
+        help='no tools in prompts where the choice is "none"',
+    )
+    group.add_argument(
+        "--generation-config",
+        metavar="SOURCE",
+        help='default sampling parameters: "auto" (default: the model\'s), "vllm" (none), or a folder',
+    )
+    group.add_argument("--override-generation-config", type=_json_object, metavar="JSON")
 
 
 def _json_object(text: str) -> dict[str, Any]:
