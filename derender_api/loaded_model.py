@@ -19,6 +19,7 @@ from parsers.engine.exceptions import ParserConfigurationError
 if TYPE_CHECKING:
     from derender_api.tokenization import ModelFacts, TokenizerHandle
     from parsers.engine.parser import ParserPlan
+    from parsers.engine.vocabulary import Vocabulary
 
 RETRY_SECONDS = 10.0
 """How long a failed tokenizer is not tried again."""
@@ -46,6 +47,11 @@ class TokenizerPool:
                     self._failures[key] = time.monotonic() + RETRY_SECONDS, exc
                     raise
             return self._handles[key]
+
+    def failure(self, configuration: ModelConfiguration) -> ModelConfigurationError | None:
+        """Why the tokenizer of `configuration` could not be loaded when it was last tried; None where it could."""
+        key = _pool_key(configuration)
+        return None if key in self._handles else self._failures.get(key, (0.0, None))[1]
 
     def keep_only(self, configurations: Iterable[ModelConfiguration]) -> None:
         """Forget the tokenizers that none of `configurations` uses."""
@@ -82,7 +88,8 @@ def _load(configuration: ModelConfiguration) -> "TokenizerHandle":
             flag="--tokenizer" if configuration.tokenizer else "MODEL",
         )
     except ModelConfigurationError as exc:
-        raise ModelConfigurationError(f"{configuration.name}: {exc}") from exc
+        field = "tokenizer" if configuration.tokenizer else "model"
+        raise ModelConfigurationError(f"{configuration.name}: {exc}", field=field) from exc
 
 
 class LoadedModel:
@@ -115,7 +122,8 @@ class LoadedModel:
         limit = self.known_max_model_len() or self.tokenizer.max_model_len
         if limit is None:
             raise ModelConfigurationError(
-                f"{self.configuration.name}: config.json names no context length; set --max-model-len."
+                f"{self.configuration.name}: config.json names no context length; set --max-model-len.",
+                field="max_model_len",
             )
         return limit
 
@@ -128,7 +136,7 @@ class LoadedModel:
             return self.configuration.max_model_len or read_facts(folder).max_model_len
         except (OSError, ValueError) as exc:
             raise ModelConfigurationError(
-                f"{self.configuration.name}: config.json in {str(folder)!r} cannot be read: {exc}."
+                f"{self.configuration.name}: config.json in {str(folder)!r} cannot be read: {exc}.", field="model"
             ) from exc
 
     @cached_property
@@ -142,7 +150,8 @@ class LoadedModel:
         except OSError as exc:
             raise ModelConfigurationError(
                 f"{self.configuration.name}: --chat-template {template!r} is neither a readable file nor a template: "
-                f"{exc.strerror}."
+                f"{exc.strerror}.",
+                field="chat_template",
             ) from exc
 
     def _facts_of_the_model(self) -> "ModelFacts":
@@ -151,7 +160,7 @@ class LoadedModel:
         try:
             return load_facts(self.configuration.model, revision=self.configuration.revision)
         except ModelConfigurationError as exc:
-            raise ModelConfigurationError(f"{self.configuration.name}: {exc}") from exc
+            raise ModelConfigurationError(f"{self.configuration.name}: {exc}", field="model") from exc
 
     def check(self) -> None:
         """What can be checked without loading: parser names, folders, template. Raises ModelConfigurationError."""
@@ -163,11 +172,14 @@ class LoadedModel:
             ("--reasoning-parser", configuration.reasoning_parser, reasoning_formats()),
         ):
             if value and value not in known:
-                raise ModelConfigurationError(f"{name}: {flag} {value} is unknown; known: {', '.join(sorted(known))}.")
+                raise ModelConfigurationError(
+                    f"{name}: {flag} {value} is unknown; known: {', '.join(sorted(known))}.",
+                    field=flag.removeprefix("--").replace("-", "_"),
+                )
         source = configuration.tokenizer_source
         if source.startswith(("/", ".", "~")) and not Path(source).expanduser().is_dir():
-            flag = "--tokenizer" if configuration.tokenizer else "MODEL"
-            raise ModelConfigurationError(f"{name}: {flag} {source}: there is no such folder.")
+            flag, field = ("--tokenizer", "tokenizer") if configuration.tokenizer else ("MODEL", "model")
+            raise ModelConfigurationError(f"{name}: {flag} {source}: there is no such folder.", field=field)
         _ = self.chat_template, self.known_max_model_len()
 
     def load(self) -> None:
@@ -177,17 +189,45 @@ class LoadedModel:
         if self.plan is None and self.configuration.tool_call_parser:
             self._build_plan(self.configuration.tool_call_parser)
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the tokenizer is in memory."""
+        return "tokenizer" in self.__dict__
+
+    @property
+    def failure(self) -> ModelConfigurationError | None:
+        """Why the model cannot be served, as far as that is known without loading a tokenizer."""
+        if not self.is_loaded:
+            return self._tokenizers.failure(self.configuration)
+        try:
+            self.load()
+        except ModelConfigurationError as error:
+            return error
+        return None
+
     def _build_plan(self, tool_parser: str | None) -> "ParserPlan | None":
         from parsers.registry import build_plan
 
-        reasoning_parser = self.configuration.reasoning_parser
+        reasoning_parser, vocabulary = self.configuration.reasoning_parser, self.tokenizer.vocabulary
         try:
-            return build_plan(
-                tool_parser=tool_parser, reasoning_parser=reasoning_parser, vocabulary=self.tokenizer.vocabulary
-            )
+            return build_plan(tool_parser=tool_parser, reasoning_parser=reasoning_parser, vocabulary=vocabulary)
         except ParserConfigurationError as exc:
+            field = "tool_call_parser"
+            if tool_parser is None or _is_refused(reasoning_parser, vocabulary):
+                field = "reasoning_parser"
             flags = {"--tool-call-parser": tool_parser, "--reasoning-parser": reasoning_parser}
             given = ", ".join(f"{flag} {value}" for flag, value in flags.items() if value)
             raise ModelConfigurationError(
-                f"{self.configuration.name}: {exc}. Change {given}, or give the tokenizer that belongs to the model."
+                f"{self.configuration.name}: {exc}. Change {given}, or give the tokenizer that belongs to the model.",
+                field=field,
             ) from exc
+
+
+def _is_refused(reasoning_parser: str | None, vocabulary: "Vocabulary") -> bool:
+    from parsers.registry import build_plan
+
+    try:
+        build_plan(tool_parser=None, reasoning_parser=reasoning_parser, vocabulary=vocabulary)
+    except ParserConfigurationError:
+        return True
+    return False

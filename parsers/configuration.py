@@ -16,7 +16,14 @@ ContentFormat = Literal["auto", "string", "openai"]
 
 
 class ModelConfigurationError(ValueError):
-    """A configuration that cannot be served. The operator's fault; the text names the flag and the cure."""
+    """A configuration that cannot be served. The operator's fault; the text names the flag and the cure.
+
+    `field` is the key of ModelConfiguration that is to be changed, where one is; forms show the text beside it.
+    """
+
+    def __init__(self, text: str, *, field: str | None = None) -> None:
+        super().__init__(text)
+        self.field = field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +35,8 @@ class ModelConfiguration:
     `max_model_len` of None means: from the model's config.json. `max_logprobs` of -1 means no limit.
     `stream_state_format` is the form of stream states where a stream asks for none.
     For rendering: `chat_template_content_format` says whether templates get a message's content as text or as a list of
-    parts; `generation_config` is where default sampling parameters come from ("auto": the model, "vllm": nowhere, else a
-    folder), and `override_generation_config` changes them.
+    parts; `generation_config` is where default sampling parameters come from ("auto": the model, "vllm": nowhere, else
+    a folder), and `override_generation_config` changes them.
     """
 
     model: str
@@ -54,19 +61,26 @@ class ModelConfiguration:
 
     def __post_init__(self) -> None:
         if not self.model:
-            raise ModelConfigurationError("model must not be empty; give a folder or a hub id.")
+            raise ModelConfigurationError("model must not be empty; give a folder or a hub id.", field="model")
         if not self.name:
             object.__setattr__(self, "name", self.model)
         if len(set(self.names)) != len(self.names) or not all(self.names):
-            raise ModelConfigurationError(f"{self.name}: aliases must be different from each other and not empty.")
+            raise ModelConfigurationError(
+                f"{self.name}: aliases must be different from each other and not empty.", field="aliases"
+            )
         if self.max_model_len is not None and self.max_model_len < 1:
-            raise ModelConfigurationError(f"{self.name}: max_model_len must be at least 1 (absent: from config.json).")
+            raise ModelConfigurationError(
+                f"{self.name}: max_model_len must be at least 1 (absent: from config.json).", field="max_model_len"
+            )
         if self.max_logprobs < -1:
-            raise ModelConfigurationError(f"{self.name}: max_logprobs must be -1 (no limit) or more.")
+            raise ModelConfigurationError(
+                f"{self.name}: max_logprobs must be -1 (no limit) or more.", field="max_logprobs"
+            )
         if self.enable_auto_tool_choice and not self.tool_call_parser:
             raise ModelConfigurationError(
                 f"{self.name}: enable_auto_tool_choice needs a tool parser; set tool_call_parser "
-                "(--tool-call-parser) as well."
+                "(--tool-call-parser) as well.",
+                field="tool_call_parser",
             )
 
     @property
@@ -110,7 +124,8 @@ def _configuration_error(label: Any, exc: ValidationError) -> ModelConfiguration
     error = problem.get("ctx", {}).get("error")
     if isinstance(error, ModelConfigurationError):
         return error
-    return ModelConfigurationError(f"{label}: {'.'.join(map(str, problem['loc']))}: {problem['msg']}")
+    text = f"{label}: {'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+    return ModelConfigurationError(text, field=str(problem["loc"][0]) if problem["loc"] else None)
 
 
 def require_unique_names(configurations: Iterable[ModelConfiguration]) -> None:

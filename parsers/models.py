@@ -90,19 +90,31 @@ class ServedModel(models.Model):
         return configuration_from_mapping({key: value for key, value in values.items() if value != ""})
 
     def clean(self) -> None:
-        """Validate exactly what a server validates at start; disabled rows may be unfinished."""
-        if not self.enabled:
-            return
+        """Validate exactly what a server validates at start; disabled rows may be unfinished, but have the right types.
+
+        An error is attached to the field that is to be changed, where one is.
+        """
         try:
-            configuration = self.configuration()
-            self._require_free_names(configuration)
-            validate_configuration(configuration)
+            self._require_types()
+            if self.enabled:
+                configuration = self.configuration()
+                self._require_free_names(configuration)
+                validate_configuration(configuration)
         except ModelConfigurationError as exc:
-            raise ValidationError(str(exc)) from exc
+            raise ValidationError({exc.field: str(exc)} if exc.field in KEYS else str(exc)) from exc
+
+    def _require_types(self) -> None:
+        """JSON fields hold what they are for: other rows are compared with the names, enabled or not."""
+        if not isinstance(self.aliases, list) or not all(isinstance(alias, str) for alias in self.aliases):
+            raise ModelConfigurationError('Aliases are a JSON list of names: ["a", "b"].', field="aliases")
+        for field in ("default_chat_template_kwargs", "override_generation_config"):
+            if not isinstance(getattr(self, field), dict):
+                raise ModelConfigurationError('Expected a JSON object: {"name": value}.', field=field)
 
     def _require_free_names(self, configuration: ModelConfiguration) -> None:
         others = ServedModel.objects.exclude(pk=self.pk).values_list("name", "aliases")
         taken = {name: owner for owner, aliases in others for name in (owner, *aliases)}
         for name in configuration.names:
             if name in taken:
-                raise ModelConfigurationError(f"The name {name!r} is already taken by {taken[name]!r}.")
+                field = "name" if name == configuration.name else "aliases"
+                raise ModelConfigurationError(f"The name {name!r} is already taken by {taken[name]!r}.", field=field)

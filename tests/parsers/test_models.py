@@ -13,6 +13,7 @@ from parsers.models import ServedModel
 from parsers.validation import validate_configuration
 
 FOLDER = str(DEMO_FOLDER)
+AUTO = {"enable_auto_tool_choice": True}
 
 pytestmark = pytest.mark.django_db
 
@@ -61,7 +62,7 @@ def test_a_row_is_a_configuration() -> None:
         ({"model": "/nowhere/at/all"}, "there is no such folder"),
         ({"tool_call_parser": "nope"}, "--tool-call-parser nope is unknown"),
         ({"max_logprobs": -7}, "max_logprobs must be -1"),
-        ({"aliases": {"a": 1}}, "aliases: Input should be a valid tuple"),
+        ({"aliases": {"a": 1}}, "Aliases are a JSON list of names"),
         ({"aliases": ["taken"]}, "The name 'taken' is already taken by 'other'."),
     ],
 )
@@ -82,6 +83,33 @@ def test_a_name_may_not_be_anothers_alias() -> None:
 
 def test_a_disabled_row_may_be_unfinished() -> None:
     ServedModel(name="n", model="/nowhere/at/all", enabled=False).full_clean()
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"model": "/nowhere/at/all"}, "model"),
+        ({"tokenizer": "/nowhere/at/all"}, "tokenizer"),
+        ({"tool_call_parser": "nope"}, "tool_call_parser"),
+        ({"reasoning_parser": "nope"}, "reasoning_parser"),
+        ({"reasoning_parser": "openai_gptoss"}, "reasoning_parser"),
+        ({"tool_call_parser": "jamba", "reasoning_parser": "qwen3", **AUTO}, "tool_call_parser"),
+        ({"enable_auto_tool_choice": True}, "tool_call_parser"),
+        ({"chat_template": "/nowhere.jinja"}, "chat_template"),
+        ({"aliases": ["n"]}, "aliases"),
+        ({"aliases": "a", "enabled": False}, "aliases"),
+        ({"default_chat_template_kwargs": [], "enabled": False}, "default_chat_template_kwargs"),
+        ({"max_logprobs": -7}, "max_logprobs"),
+        ({"name": "taken"}, "name"),
+    ],
+)
+def test_an_error_is_attached_to_the_field_that_is_to_be_changed(changes: dict[str, object], field: str) -> None:
+    ServedModel.objects.create(name="other", model=FOLDER, aliases=["taken"])
+
+    with pytest.raises(ValidationError) as caught:
+        ServedModel(**{"name": "n", "model": FOLDER, **changes}).full_clean()
+
+    assert list(caught.value.message_dict) == [field]
 
 
 def test_validators_come_from_the_settings(settings: Any) -> None:
