@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from django.db import DatabaseError
 
+from derender_api.authorization import require_model
 from derender_api.conf import conf
 from derender_api.exceptions import ModelNotFound
 from derender_api.loaded_model import LoadedModel, TokenizerPool
@@ -48,13 +49,15 @@ class Catalog:
         self._lock = threading.RLock()
 
     def resolve(self, name: str | None) -> LoadedModel:
-        """The model that answers to `name`; the first one for None. Raises ModelNotFound (404)."""
+        """The model that answers to `name`; the first one for None.
+
+        Raises ModelNotFound (404), and Forbidden (403) where the API key of the request is not for this model.
+        """
         served = self._current()
-        if name is None:
-            return served.models[0]
-        model = served.by_name.get(name)
+        model = served.models[0] if name is None else served.by_name.get(name)
         if model is None:
             raise ModelNotFound(name, list(served.by_name))
+        require_model(model.names)
         return model
 
     def models(self) -> tuple[LoadedModel, ...]:

@@ -35,8 +35,18 @@ class DerenderSettings:
 
     @property
     def api_key(self) -> str | None:
-        """Key that every path below /v1 demands as `Authorization: Bearer`; None lets everyone in."""
+        """Key that every path below /v1 demands as `Authorization: Bearer`, besides those of the table of keys."""
         return self._get("API_KEY", None)
+
+    @property
+    def require_api_keys(self) -> bool:
+        """Demand a key below /v1 even while there is none that could be given."""
+        return self._get("REQUIRE_API_KEYS", False)
+
+    @property
+    def max_concurrent_requests(self) -> int:
+        """Most requests that all workers together work on or let wait; 0: no limit."""
+        return self._get("MAX_CONCURRENT_REQUESTS", 0)
 
     @property
     def max_body_bytes(self) -> int:

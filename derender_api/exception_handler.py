@@ -29,7 +29,7 @@ def exception_handler(exception: Exception, context: Mapping[str, Any]) -> Respo
     error = api_error(exception)
     if error.status >= 500:
         logger.error("%s: %s", type(exception).__name__, exception, exc_info=exception)
-    response = Response(error_content(error), status=error.status)
+    response = Response(error_content(error), status=error.status, headers=error.headers)
     if isinstance(exception, framework.MethodNotAllowed):
         response["Allow"] = ", ".join(context["view"].allowed_methods)
     return response

@@ -25,10 +25,16 @@ class ApiError(Exception):
     type: ClassVar[str] = "InternalServerError"
     code: ClassVar[str | None] = None
 
-    def __init__(self, message: str, *, param: str | None = None) -> None:
+    def __init__(self, message: str, *, param: str | None = None, retry_after: int | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.param = param
+        self.retry_after = retry_after
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers of the answer; `retry_after` is in seconds."""
+        return {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
 
 
 class BadRequest(ApiError):
@@ -53,6 +59,11 @@ class Unauthorized(ApiError):
 
     status = 401
     type = "AuthenticationError"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """A 401 says how to authenticate."""
+        return {"WWW-Authenticate": "Bearer"}
 
 
 class Forbidden(ApiError):
@@ -88,6 +99,36 @@ class ServiceUnavailable(ApiError):
 
     status = 503
     type = "ServiceUnavailableError"
+
+
+class RateLimited(ApiError):
+    """The client's fault: more requests in a minute than its API key allows."""
+
+    status = 429
+    type = "RateLimitError"
+
+    def __init__(self, limit: int, *, retry_after: int) -> None:
+        super().__init__(f"The API key's limit of {limit} requests per minute is reached.", retry_after=retry_after)
+
+
+class Overloaded(ApiError):
+    """Nobody's fault: as many requests as the server may work on are being answered."""
+
+    status = 503
+    type = "ServiceUnavailableError"
+
+    def __init__(self) -> None:
+        super().__init__("The server is answering as many requests as it may.", retry_after=1)
+
+
+class KeysUnreadable(ApiError):
+    """The operator's fault: the table of API keys has not been readable since the start, so nobody can be let in."""
+
+    status = 503
+    type = "ServiceUnavailableError"
+
+    def __init__(self) -> None:
+        super().__init__("The API keys cannot be read at present.", retry_after=5)
 
 
 class RequestRuleViolation(BadRequest):

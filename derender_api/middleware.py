@@ -1,84 +1,198 @@
-"""What is decided before a view runs: the API key, the size of the body, the count of requests in flight.
+"""What is decided before a view runs: the API key, the size of the body, how many requests are worked on at once.
 
-Plain Django middleware, so that unknown paths and every view are covered alike.
+Plain Django middleware, so that unknown paths and every view are covered alike; each runs under WSGI and ASGI.
 """
 
-from collections.abc import Callable
-from hmac import compare_digest
+from collections.abc import Awaitable, Callable
 from io import BytesIO
+from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
+from django.http import HttpRequest, UnreadablePostError
 from django.http.response import HttpResponseBase
 
+from derender_api.admission import BodyBudget, admit
+from derender_api.api_keys import KnownKey, key_store
+from derender_api.authorization import allowed_models, authorize, needs_key
 from derender_api.conf import conf
-from derender_api.exceptions import BadRequest, PayloadTooLarge, Unauthorized
-from derender_api.load import requests_in_flight
+from derender_api.exceptions import ApiError, BadRequest, PayloadTooLarge
 from derender_api.views_errors import error_response
 
-GetResponse = Callable[[HttpRequest], HttpResponseBase]
+GetResponse = Callable[[HttpRequest], Any]
 
-PROTECTED = ("/v1", "/v2", "/inference", "/cohere")
-"""Path prefixes that need the API key (protocol 1)."""
-
-
-class LoadMiddleware:
-    """Counts the requests below /v1 while they are being answered; `GET /load` tells."""
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if not request.path_info.startswith("/v1/"):
-            return self.get_response(request)
-        with requests_in_flight.counted():
-            return self.get_response(request)
+UNCOUNTED = ("/admin", "/docs", "/static/")
+"""Path prefixes of pages for people, which are answered even where the API has no place left."""
 
 
-class ApiKeyMiddleware:
-    """Demands `Authorization: Bearer <key>` where a key is set; OPTIONS is exempt (protocol 1)."""
+class Layer:
+    """A middleware for both worlds: `sync` answers under WSGI, `asynchronous` under ASGI. ApiErrors are answered."""
+
+    sync_capable = True
+    async_capable = True
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
+        self.is_async = iscoroutinefunction(get_response)
+        if self.is_async:
+            markcoroutinefunction(self)
 
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        key = conf.api_key
-        if key and request.method != "OPTIONS" and request.path_info.startswith(PROTECTED) and not _bears(request, key):
-            response = error_response(Unauthorized("Unauthorized"))
-            response["WWW-Authenticate"] = "Bearer"
-            return response
-        return self.get_response(request)
+    def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
+        if self.is_async:
+            return self._answered(request)
+        try:
+            return self.sync(request)
+        except ApiError as error:
+            return error_response(error)
+
+    async def _answered(self, request: HttpRequest) -> HttpResponseBase:
+        try:
+            return await self.asynchronous(request)
+        except ApiError as error:
+            return error_response(error)
+
+    def sync(self, request: HttpRequest) -> HttpResponseBase:
+        """The answer; calls `get_response`."""
+        raise NotImplementedError
+
+    async def asynchronous(self, request: HttpRequest) -> HttpResponseBase:
+        """The answer; awaits `get_response`."""
+        raise NotImplementedError
 
 
-def _bears(request: HttpRequest, key: str) -> bool:
-    scheme, _, token = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
-    # WSGI hands headers over as Latin-1; both sides are compared as bytes because compare_digest refuses other text.
-    return scheme.lower() == "bearer" and compare_digest(token.strip().encode("latin-1", "replace"), key.encode())
+def when_sent(response: HttpResponseBase, action: Callable[[], None]) -> None:
+    """Call `action` once the answer is complete: at once, or for a streamed one when the server closes it."""
+    if not response.streaming:
+        action()
+        return
+    close = response.close
+
+    def closed() -> None:
+        try:
+            close()
+        finally:
+            action()
+
+    response.close = closed  # type: ignore[method-assign]
 
 
-class BodyLimitMiddleware:
+class ApiKeyMiddleware(Layer):
+    """Demands an API key where there are any, and notes which models the key may use (authorization.py)."""
+
+    def sync(self, request: HttpRequest) -> HttpResponseBase:
+        key = authorize(request) if needs_key(request) else None
+        if key is None:
+            return self.get_response(request)
+        before = _allow(request, key)
+        try:
+            return self.get_response(request)
+        finally:
+            allowed_models.reset(before)
+
+    async def asynchronous(self, request: HttpRequest) -> HttpResponseBase:
+        key = await self._key(request) if needs_key(request) else None
+        if key is None:
+            return await self.get_response(request)
+        # A streamed answer goes on in this context after the view has returned: nothing is reset.
+        _allow(request, key)
+        return await self.get_response(request)
+
+    async def _key(self, request: HttpRequest) -> KnownKey | None:
+        """The database and a shared cache of counts are asked in a thread; what is known needs none."""
+        if not key_store.is_fresh:
+            await sync_to_async(key_store.current)()
+        keys = key_store.current() if key_store.is_fresh else None
+        if keys is None or any(key.requests_per_minute for key in keys.by_digest.values()):
+            return await sync_to_async(authorize)(request)
+        return authorize(request)
+
+
+def _allow(request: HttpRequest, key: KnownKey) -> Any:
+    request.META["derender.key"] = key.name
+    return allowed_models.set(key.models)
+
+
+class BodyLimitMiddleware(Layer):
     """Refuses bodies above `MAX_BODY_BYTES` with 413, and reads bodies sent without a length.
 
-    Django reads exactly Content-Length bytes, hence nothing of a chunked body.
+    Django reads exactly Content-Length bytes, hence nothing of a chunked body. Bodies are read here: a slow client that
+    sends one is not counted among the requests that are worked on.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
+        super().__init__(get_response)
+        self._budget = BodyBudget()
 
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+    def sync(self, request: HttpRequest) -> HttpResponseBase:
         limit = conf.max_body_bytes
-        length = request.META.get("CONTENT_LENGTH") or ""
-        if length:
-            if not length.isascii() or not length.isdigit():
-                return error_response(BadRequest("Content-Length is not a number"))
-            return self._too_large(limit) if int(length) > limit else self.get_response(request)
-        stream = request.META.get("wsgi.input")
-        if stream is not None and "chunked" in request.META.get("HTTP_TRANSFER_ENCODING", "").lower():
-            body = stream.read(limit + 1)
-            if len(body) > limit:
-                return self._too_large(limit)
-            request.META["CONTENT_LENGTH"] = str(len(body))
-            request._stream = BytesIO(body)
-        return self.get_response(request)
+        length = announced_length(request, limit=limit)
+        if length == 0:
+            return self.get_response(request)
+        with self._budget.reserved(limit if length is None else length, largest=limit):
+            if length is None:
+                _read_chunked(request, limit=limit)
+            try:
+                _ = request.body
+            except UnreadablePostError as error:
+                raise BadRequest("The request could not be read.") from error
+            return self.get_response(request)
 
-    def _too_large(self, limit: int) -> HttpResponse:
-        return error_response(PayloadTooLarge(f"The request body exceeds the limit of {limit} bytes."))
+    async def asynchronous(self, request: HttpRequest) -> HttpResponseBase:
+        limit = conf.max_body_bytes
+        if announced_length(request, limit=limit) is None and len(request.body) > limit:
+            raise _too_large(limit)
+        return await self.get_response(request)
+
+
+def announced_length(request: HttpRequest, *, limit: int) -> int | None:
+    """Length of the body that the headers announce, None for a chunked body. Raises BadRequest, PayloadTooLarge."""
+    length = request.META.get("CONTENT_LENGTH") or ""
+    if not length:
+        return None if "chunked" in request.META.get("HTTP_TRANSFER_ENCODING", "").lower() else 0
+    if not length.isascii() or not length.isdigit():
+        raise BadRequest("Content-Length is not a number")
+    if int(length) > limit:
+        raise _too_large(limit)
+    return int(length)
+
+
+def _read_chunked(request: HttpRequest, *, limit: int) -> None:
+    body = request.META["wsgi.input"].read(limit + 1)
+    if len(body) > limit:
+        raise _too_large(limit)
+    request.META["CONTENT_LENGTH"] = str(len(body))
+    request._stream = BytesIO(body)
+
+
+def _too_large(limit: int) -> PayloadTooLarge:
+    return PayloadTooLarge(f"The request body exceeds the limit of {limit} bytes.")
+
+
+class AdmissionMiddleware(Layer):
+    """Counts the requests that are worked on, which `GET /load` tells, and bounds them (admission.py)."""
+
+    def sync(self, request: HttpRequest) -> HttpResponseBase:
+        if not takes_place(request):
+            return self.get_response(request)
+        leave = admit()
+        try:
+            return self.get_response(request)
+        finally:
+            leave()
+
+    async def asynchronous(self, request: HttpRequest) -> HttpResponseBase:
+        if not takes_place(request):
+            return await self.get_response(request)
+        leave = admit()
+        try:
+            response: HttpResponseBase = await self.get_response(request)
+        except BaseException:
+            leave()
+            raise
+        when_sent(response, leave)
+        return response
+
+
+def takes_place(request: HttpRequest) -> bool:
+    """Whether the request is work: what is asked below /v1, and every other POST to the API."""
+    path = request.path_info
+    return path.startswith("/v1/") or (request.method == "POST" and not path.startswith(UNCOUNTED))

@@ -12,7 +12,8 @@ from derender_api.exceptions import ApiError, BadRequest, Forbidden, NotFound, e
 
 def error_response(error: ApiError) -> HttpResponse:
     """The answer to an error outside the views."""
-    return HttpResponse(orjson.dumps(error_content(error)), status=error.status, content_type="application/json")
+    body = orjson.dumps(error_content(error))
+    return HttpResponse(body, status=error.status, content_type="application/json", headers=error.headers)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from derender_api.authorization import may_use
 from derender_api.catalog import LoadedModel, catalog
 from derender_api.load import requests_in_flight
 from parsers.configuration import ModelConfigurationError
@@ -29,9 +30,10 @@ class ModelListView(ServerView):
 
     @extend_schema(summary="Names of the served models", responses=OpenApiTypes.OBJECT, tags=["server"])
     def get(self, request: Request) -> Response:
-        """One entry per served name, aliases included."""
+        """One entry per served name, aliases included, of the models that the API key may use."""
         now = int(time.time())
-        cards = [model_card(model, name, created=now) for model in catalog.models() for name in model.names]
+        models = [model for model in catalog.models() if may_use(model.names)]
+        cards = [model_card(model, name, created=now) for model in models for name in model.names]
         return Response({"object": "list", "data": cards})
 
 

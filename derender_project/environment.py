@@ -26,6 +26,8 @@ class Environment(BaseSettings):
     config: Path | None = None
     """JSON or TOML file with the served models, as for `manage.py serve --config`."""
     api_key: str | None = None
+    require_api_keys: bool = False
+    max_concurrent_requests: int = 0
     max_body_bytes: int = 64 * MEBIBYTE
     max_n_sequences: int = 16384
     max_stop_strings: int = 4

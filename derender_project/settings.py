@@ -22,6 +22,8 @@ DERENDER = {
     "MODELS": [],
     "CONFIG": ENVIRONMENT.config,
     "API_KEY": ENVIRONMENT.api_key,
+    "REQUIRE_API_KEYS": ENVIRONMENT.require_api_keys,
+    "MAX_CONCURRENT_REQUESTS": ENVIRONMENT.max_concurrent_requests,
     "MAX_BODY_BYTES": ENVIRONMENT.max_body_bytes,
     "MAX_N_SEQUENCES": ENVIRONMENT.max_n_sequences,
     "MAX_STOP_STRINGS": ENVIRONMENT.max_stop_strings,
@@ -49,9 +51,9 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "derender_api.middleware.LoadMiddleware",
     "derender_api.middleware.ApiKeyMiddleware",
     "derender_api.middleware.BodyLimitMiddleware",
+    "derender_api.middleware.AdmissionMiddleware",
     "derender_project.middleware.PagesSecurity",
     "derender_project.middleware.PagesStatic",
     "derender_project.middleware.PagesSession",
@@ -95,15 +97,18 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
 elif DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
     # The table of served models is read in the course of requests: an unreachable host must not hold them up.
     DATABASES["default"].setdefault("OPTIONS", {}).setdefault("connect_timeout", 2)
-# What clients need not send again: in each worker's memory, or shared by all workers and servers.
-CACHES = {
-    "default": {
-        "BACKEND": "django.core.cache.backends.redis.RedisCache",
-        "LOCATION": ENVIRONMENT.cache_url,
-    }
-    if ENVIRONMENT.cache_url
-    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 1000}}
-}
+
+
+def _cache(name: str) -> dict[str, object]:
+    """In each worker's memory, or shared by all workers and servers."""
+    if ENVIRONMENT.cache_url:
+        return {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": ENVIRONMENT.cache_url}
+    memory = "django.core.cache.backends.locmem.LocMemCache"
+    return {"BACKEND": memory, "LOCATION": name, "OPTIONS": {"MAX_ENTRIES": 1000}}
+
+
+# What clients need not send again, and the requests per minute of API keys.
+CACHES = {name: _cache(name) for name in ("default", "limits")}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Django's own check of bodies would answer 400; the limit is enforced by BodyLimitMiddleware, which answers 413.

@@ -5,11 +5,20 @@ from collections.abc import Iterator
 
 import pytest
 
+from derender_api.api_keys import key_store
+
 
 @pytest.fixture(autouse=True)
 def _no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reaches the network: hub ids that are not cached fail at once."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+@pytest.fixture(autouse=True)
+def _no_api_keys() -> Iterator[None]:
+    """No test reads the table of API keys unless it is about it."""
+    with key_store.override(()):
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -1,15 +1,20 @@
-"""The API key, the limit of the body, the count of requests in flight."""
+"""The API key of the settings, the limit of the body, the requests that are worked on; each under WSGI and ASGI."""
 
+import asyncio
+import os
+import signal
 from io import BytesIO
 from typing import Any
 
 import pytest
 from django.core.handlers.wsgi import WSGIRequest
-from django.http import HttpRequest, HttpResponse
-from django.test import Client
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.test import AsyncRequestFactory, Client
 
+from derender_api.admission import BODIES_AT_ONCE, SMALL_BODY_BYTES, BodyBudget
+from derender_api.exceptions import Overloaded
 from derender_api.load import RequestsInFlight, requests_in_flight
-from derender_api.middleware import ApiKeyMiddleware, BodyLimitMiddleware, LoadMiddleware
+from derender_api.middleware import AdmissionMiddleware, ApiKeyMiddleware, BodyLimitMiddleware
 
 UNAUTHORIZED = {"error": {"message": "Unauthorized", "type": "AuthenticationError", "param": None, "code": 401}}
 
@@ -75,7 +80,7 @@ class TestApiKey:
 
     def test_compares_in_constant_time(self, api_key: str, monkeypatch: pytest.MonkeyPatch) -> None:
         seen = []
-        monkeypatch.setattr("derender_api.middleware.compare_digest", lambda a, b: seen.append((a, b)) or True)
+        monkeypatch.setattr("derender_api.authorization.compare_digest", lambda a, b: seen.append((a, b)) or True)
         request = wsgi_request(b"", PATH_INFO="/v1/models", HTTP_AUTHORIZATION="Bearer guess")
 
         ApiKeyMiddleware(echo)(request)
@@ -129,18 +134,51 @@ class TestBodyLimit:
 
         assert client.post("/ping", data=b" " * 5_000_000, content_type="application/json").status_code == 200
 
+    def test_large_bodies_share_a_budget(self, settings: Any) -> None:
+        settings.DERENDER["MAX_BODY_BYTES"] = 2 * SMALL_BODY_BYTES
+        body = b"x" * (2 * SMALL_BODY_BYTES)
+        inner: list[HttpResponse] = []
 
-class TestLoad:
-    """GET /load counts what is being answered."""
+        def nested(request: HttpRequest) -> HttpResponse:
+            if len(inner) < BODIES_AT_ONCE:
+                inner.append(layer(wsgi_request(body, CONTENT_LENGTH=str(len(body)))))  # type: ignore[arg-type]
+            return HttpResponse()
 
-    def test_counts_requests_below_v1(self) -> None:
+        layer = BodyLimitMiddleware(nested)
+        first = layer(wsgi_request(body, CONTENT_LENGTH=str(len(body))))
+
+        assert [answer.status_code for answer in [first, *reversed(inner)]] == [200] * BODIES_AT_ONCE + [503]
+        assert inner[0]["Retry-After"] == "1"
+        assert layer(wsgi_request(body, CONTENT_LENGTH=str(len(body)))).status_code == 200  # type: ignore[union-attr]
+
+    def test_small_bodies_need_no_room(self) -> None:
+        budget = BodyBudget()
+        with budget.reserved(4 * SMALL_BODY_BYTES, largest=SMALL_BODY_BYTES):
+            with budget.reserved(SMALL_BODY_BYTES, largest=SMALL_BODY_BYTES):
+                pass
+            with pytest.raises(Overloaded), budget.reserved(SMALL_BODY_BYTES + 1, largest=SMALL_BODY_BYTES):
+                pass
+
+
+def answer_of(middleware: Any, request: HttpRequest) -> HttpResponse:
+    """The answer of a synchronous middleware."""
+    response: HttpResponse = middleware(request)
+    return response
+
+
+class TestAdmission:
+    """Requests below /v1 are counted while they are answered, and bounded."""
+
+    def test_counts_requests_that_are_work(self) -> None:
         seen = []
-        middleware = LoadMiddleware(lambda request: seen.append(requests_in_flight.total()) or HttpResponse())
+        middleware = AdmissionMiddleware(lambda request: seen.append(requests_in_flight.total()) or HttpResponse())
 
         middleware(wsgi_request(b"", PATH_INFO="/v1/models"))
-        middleware(wsgi_request(b"", PATH_INFO="/health"))
+        middleware(wsgi_request(b"", PATH_INFO="/tokenize"))
+        middleware(wsgi_request(b"", PATH_INFO="/health", REQUEST_METHOD="GET"))
+        middleware(wsgi_request(b"", PATH_INFO="/admin/login/"))
 
-        assert seen == [1, 0]
+        assert seen == [1, 1, 0, 0]
         assert requests_in_flight.total() == 0
 
     def test_counts_down_after_a_failure(self) -> None:
@@ -148,13 +186,40 @@ class TestLoad:
             raise RuntimeError
 
         with pytest.raises(RuntimeError):
-            LoadMiddleware(fail)(wsgi_request(b"", PATH_INFO="/v1/models"))
+            AdmissionMiddleware(fail)(wsgi_request(b"", PATH_INFO="/v1/models"))
 
         assert requests_in_flight.total() == 0
 
-    def test_sums_over_forked_workers_and_forgets_the_dead(self) -> None:
-        import os
+    def test_above_the_limit_is_503_with_retry_after(self, client: Client, settings: Any) -> None:
+        settings.DERENDER = {**settings.DERENDER, "MAX_CONCURRENT_REQUESTS": 1}
+        with requests_in_flight.counted():
+            refused = client.get("/v1/models")
+            health = client.get("/health")
+        allowed = client.get("/v1/nope")
 
+        assert (refused.status_code, refused["Retry-After"]) == (503, "1")
+        assert refused.json()["error"] == {
+            "message": "The server is answering as many requests as it may.",
+            "type": "ServiceUnavailableError",
+            "param": None,
+            "code": 503,
+        }
+        assert (health.status_code, allowed.status_code) == (200, 404)
+
+    def test_the_count_of_a_worker_that_was_killed_does_not_hold_up_others(self) -> None:
+        counter = RequestsInFlight()
+        assert counter.enter(limit=1)
+        counter.leave()
+        pid = os.fork()
+        if pid == 0:
+            counter.enter(limit=5)
+            counter.enter(limit=5)
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+        assert counter.enter(limit=1)
+
+    def test_sums_over_forked_workers_and_forgets_the_dead(self) -> None:
         counter = RequestsInFlight()
         ready, done = os.pipe(), os.pipe()
         with counter.counted():
@@ -169,3 +234,49 @@ class TestLoad:
             os.write(done[1], b".")
             os.waitpid(pid, 0)
             assert counter.total() == 1
+
+
+class TestUnderAsgi:
+    """The same layers around asynchronous views."""
+
+    @staticmethod
+    def answered(layer: Any, **scope: Any) -> HttpResponse:
+        """The answer of `layer`, built around an asynchronous view that echoes."""
+
+        async def view(request: HttpRequest) -> HttpResponse:
+            return HttpResponse(request.body)
+
+        request = AsyncRequestFactory().generic("POST", scope.pop("path", "/v1/x"), scope.pop("body", b""), **scope)
+        response: HttpResponse = asyncio.run(layer(view)(request))
+        return response
+
+    def test_the_key_is_demanded(self, api_key: str) -> None:
+        bearer = f"Bearer {api_key}".encode().decode("latin-1")
+
+        assert self.answered(ApiKeyMiddleware).status_code == 401
+        assert self.answered(ApiKeyMiddleware, headers={"Authorization": bearer}).status_code == 200
+
+    def test_the_body_is_limited(self, settings: Any) -> None:
+        settings.DERENDER = {**settings.DERENDER, "MAX_BODY_BYTES": 3}
+
+        assert self.answered(BodyLimitMiddleware, body=b"abc").content == b"abc"
+        assert self.answered(BodyLimitMiddleware, body=b"abcd").status_code == 413
+
+    def test_requests_are_limited(self, settings: Any) -> None:
+        settings.DERENDER = {**settings.DERENDER, "MAX_CONCURRENT_REQUESTS": 1}
+        with requests_in_flight.counted():
+            assert self.answered(AdmissionMiddleware).status_code == 503
+        assert self.answered(AdmissionMiddleware).status_code == 200
+        assert requests_in_flight.total() == 0
+
+    @pytest.mark.django_db
+    def test_a_streamed_answer_counts_until_it_is_closed(self) -> None:
+        async def view(request: HttpRequest) -> StreamingHttpResponse:
+            return StreamingHttpResponse(iter([b"x"]))
+
+        request = AsyncRequestFactory().post("/v1/x")
+        response: Any = asyncio.run(AdmissionMiddleware(view)(request))  # type: ignore[arg-type]
+        before = requests_in_flight.total()
+        response.close()
+
+        assert (before, requests_in_flight.total()) == (1, 0)

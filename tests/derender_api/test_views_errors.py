@@ -27,7 +27,7 @@ def test_failures_outside_the_views(client: Client, monkeypatch: pytest.MonkeyPa
     def fail(*args: object) -> None:
         raise RuntimeError("secret")
 
-    monkeypatch.setattr("derender_api.middleware.LoadMiddleware.__call__", fail)
+    monkeypatch.setattr("derender_api.middleware.ApiKeyMiddleware.__call__", fail)
     client.raise_request_exception = False
 
     answer = client.get("/health")
