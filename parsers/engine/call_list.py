@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .call_object import CallObject, CallObjectState
+from .call_object import PLAIN, CallObject, CallObjectState, CallStyle
 from .json_stream import SPACE
 
 _STEPS: dict[tuple[str, str], Literal["first", "element", "closed"]] = {
@@ -26,25 +25,11 @@ class CallListState:
 
 
 class CallList:
-    """Incremental reader. Nothing raises: what is no list of objects ends in `bad`, a bad object with it.
+    """Incremental reader. Nothing raises: what is no list of objects ends in `bad`, a bad object with it."""
 
-    `keys`, `verbatim`, `keyed` and `whole_numbers` are those of `CallObject`.
-    """
-
-    def __init__(
-        self,
-        state: CallListState,
-        *,
-        keys: Sequence[str] = ("arguments",),
-        verbatim: bool = False,
-        keyed: bool = False,
-        whole_numbers: bool = False,
-    ) -> None:
+    def __init__(self, state: CallListState, style: CallStyle = PLAIN) -> None:
         self.state = state
-        self._keys = keys
-        self._verbatim = verbatim
-        self._keyed = keyed
-        self._whole_numbers = whole_numbers
+        self._style = style
 
     @property
     def closed(self) -> bool:
@@ -65,13 +50,7 @@ class CallList:
     def call(self) -> CallObject:
         """The reader of the current element, which must exist."""
         assert self.state.call is not None
-        return CallObject(
-            self.state.call,
-            keys=self._keys,
-            verbatim=self._verbatim,
-            keyed=self._keyed,
-            whole_numbers=self._whole_numbers,
-        )
+        return CallObject(self.state.call, self._style)
 
     def feed(self, text: str, position: int = 0) -> int:
         """Reads on up to the beginning or the end of an element or of the list; the position behind what was read."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -50,8 +49,9 @@ class CallObjectState:
     arguments_done: bool = False
 
 
-class CallObject:
-    """Incremental reader of one call object. Nothing raises: what is no such object ends in `bad`.
+@dataclass(frozen=True, slots=True)
+class CallStyle:
+    """How a format writes its call objects.
 
     `keys` are the names under which arguments may stand; the first that occurs counts, and so does the first name.
     Arguments given as a string that holds a JSON object are that object (vllm-project/vllm#35948); `verbatim`: a string
@@ -59,20 +59,23 @@ class CallObject:
     `whole_numbers` is that of `JsonStreamState`.
     """
 
-    def __init__(
-        self,
-        state: CallObjectState,
-        *,
-        keys: Sequence[str] = ("arguments",),
-        verbatim: bool = False,
-        keyed: bool = False,
-        whole_numbers: bool = False,
-    ) -> None:
+    keys: tuple[str, ...] = ("arguments",)
+    verbatim: bool = False
+    keyed: bool = False
+    whole_numbers: bool = False
+
+
+PLAIN = CallStyle()
+EITHER_KEY = CallStyle(keys=("arguments", "parameters"))
+VERBATIM = CallStyle(verbatim=True)
+
+
+class CallObject:
+    """Incremental reader of one call object. Nothing raises: what is no such object ends in `bad`."""
+
+    def __init__(self, state: CallObjectState, style: CallStyle = PLAIN) -> None:
         self.state = state
-        self._keys = keys
-        self._verbatim = verbatim
-        self._keyed = keyed
-        self._whole_numbers = whole_numbers
+        self._style = style
 
     @property
     def done(self) -> bool:
@@ -109,7 +112,7 @@ class CallObject:
     @property
     def _is_arguments(self) -> bool:
         state = self.state
-        named = state.key == state.name if self._keyed else state.key in self._keys
+        named = state.key == state.name if self._style.keyed else state.key in self._style.keys
         return named and not state.arguments_done
 
     def take(self) -> str:
@@ -161,7 +164,7 @@ class CallObject:
 
     def _open_value(self, character: str) -> None:
         state = self.state
-        state.value, state.pieces = JsonStreamState(whole_numbers=self._whole_numbers), []
+        state.value, state.pieces = JsonStreamState(whole_numbers=self._style.whole_numbers), []
         if self._is_arguments and not state.has_arguments:
             state.has_arguments, state.opened_by = True, character
             state.quoted = character == '"'
@@ -191,7 +194,7 @@ class CallObject:
     def _settle_quoted(self) -> None:
         """A string is passed on as it is once it can hold no object."""
         state = self.state
-        if self._verbatim:
+        if self._style.verbatim:
             return
         if len(state.pieces) > 1 and len(state.pieces[0]) > 1 and state.pieces[0][-1] == "{":
             return
@@ -210,7 +213,7 @@ class CallObject:
         state.value = None
         if state.place == "key":
             state.key, state.place = json.loads("".join(state.pieces)), "colon"
-            if self._keyed and state.name is None:
+            if self._style.keyed and state.name is None:
                 state.name = state.key
             return
         state.place = "next"
@@ -222,7 +225,7 @@ class CallObject:
         elif self._is_arguments:
             if state.quoted:
                 text = "".join(state.pieces)
-                state.ready.append(_decoded(text) if self._verbatim else _unquoted(text))
+                state.ready.append(_decoded(text) if self._style.verbatim else _unquoted(text))
             state.arguments_done, state.quoted = True, False
         state.pieces = []
 

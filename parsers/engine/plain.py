@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from .assembly import unique_keys
-from .call_object import CallObject, CallObjectState
+from .call_object import CallObject, CallObjectState, CallStyle
 from .events import CallArguments, CallEnd, CallStart, Content, Event, Malformed, Segment, Text
 from .json_stream import SPACE
 from .scanner import text_of
 from .stage import Outcome, ToolStage
 
-_PARAMETERS = ("parameters",)
+_PARAMETERS = CallStyle(keys=("parameters",))
 
 
 @dataclass(slots=True)
@@ -106,7 +106,7 @@ class RequiredCalls(ToolStage):
         while position < len(text):
             position = self._step(text, position, events)
         if self.state.call is not None:
-            CallObject(self.state.call, keys=_PARAMETERS).pause()
+            CallObject(self.state.call, _PARAMETERS).pause()
             self._send(events)
         return events
 
@@ -145,7 +145,7 @@ class RequiredCalls(ToolStage):
 
     def _read(self, text: str, position: int, events: list[Event]) -> int:
         state = self.state
-        call = CallObject(state.call, keys=_PARAMETERS)
+        call = CallObject(state.call, _PARAMETERS)
         position = call.feed(text, position)
         self._send(events)
         name = call.state.name

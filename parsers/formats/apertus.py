@@ -14,31 +14,29 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from parsers.engine.assembly import unique_keys
 from parsers.engine.call_list import CallList, CallListState
-from parsers.engine.call_object import CallObject
+from parsers.engine.call_object import CallObject, CallStyle
 from parsers.engine.context import RequestContext
-from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Event, Malformed, Segment
+from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Malformed, Segment
 from parsers.engine.json_stream import SPACE, common_length
 from parsers.engine.lexer import Lexer
-from parsers.engine.scanner import hold_stop, text_of
-from parsers.engine.stage import Outcome, ToolFormat, ToolStage
-from parsers.engine.vocabulary import Vocabulary
+from parsers.engine.stage import Outcome, ToolStage
+from parsers.formats.call_stage import CallFormat, CallStage, CallStageState, merge_repeated_keys
 
 PREFIX, SUFFIX = "<|tools_prefix|>", "<|tools_suffix|>"
 WAITING = '}" ],'
+STYLE = CallStyle(keyed=True, whole_numbers=True)
 
 _CLOSED_BY_BRACKETS = re.compile(r"\}\s*\]\s*\Z")
 _NEAR_END = 64
 
 
 @dataclass(slots=True)
-class ApertusState:
+class ApertusState(CallStageState):
     """Where the stage stands.
 
     Phases: `content`; `list`: behind a prefix; `text`: a list was none, everything is content; `silent`: the same, but
-    calls are announced. `held` may begin a marker; `stop` is a special token that ended the last chunk; `raw` the open
-    list, its prefix included, kept while none of its calls is sent; `calls` its reader, `single` that it is one object.
+    calls are announced. `calls` is the reader of the open list, `single` that it is one object.
     `index` is the last call announced, `first` the first of the list, `sent` that it is sent; `named` that the open
     element is announced, `unsent` its arguments that wait, `tail` the end of what was read. `spoken`: visible content
     is out; `gap`: markup followed it, so that a line break comes before more; `blank`: so that white space is left out;
@@ -46,9 +44,6 @@ class ApertusState:
     """
 
     phase: Literal["content", "list", "text", "silent"] = "content"
-    held: str = ""
-    stop: str = ""
-    raw: list[str] = field(default_factory=list)
     calls: CallListState = field(default_factory=CallListState)
     single: bool = False
     index: int = -1
@@ -63,66 +58,55 @@ class ApertusState:
     seen: bool = False
 
 
-class ApertusCalls(ToolStage):
+class ApertusCalls(CallStage):
     """One step of arguments a chunk (json 11)."""
 
     State: ClassVar[type] = ApertusState
 
     def __init__(self, stops: Collection[int]) -> None:
-        super().__init__()
-        self._stops = stops
+        super().__init__(stops)
         self._outside, self._inside = Lexer([PREFIX, SUFFIX]), Lexer([SUFFIX])
-        self._events: list[Event] = []
         self._mark = 0
-        self._stopped = False
 
-    def feed(self, segments: Sequence[Segment]) -> list[Event]:
+    @property
+    def _sent(self) -> bool:
+        return bool(self.state.sent)
+
+    def _begin_chunk(self, segments: Sequence[Segment]) -> None:
+        self._mark = 0
+
+    def _is_stop_shown(self) -> bool:
+        return super()._is_stop_shown() and not self.state.seen
+
+    def _end_chunk(self) -> None:
         state = self.state
-        self._events, self._mark = [], 0
-        self._stopped = bool(segments)
-        segments, state.stop = hold_stop(segments, state.stop, self._stops)
-        self._run(text_of(segments))
-        if state.phase == "content" and not state.seen:
-            self._run(state.stop)
-            state.stop = ""
         if state.phase == "list":
             self._send_step()
             if state.index >= state.first:
                 state.sent, state.raw = True, []
-        return self._events
 
-    def finish(self) -> list[Event]:
+    def _end(self) -> None:
         state = self.state
-        self._events = []
-        if self._stopped:
-            self._run(state.stop)
         if state.phase == "list":
             self._end_list(cut=True)
         elif state.phase in ("content", "text"):
-            self._say(state.held)
-        state.held = state.stop = ""
-        return self._events
+            self._content(state.held)
 
-    def _run(self, text: str) -> None:
-        state = self.state
-        text, state.held = state.held + text, ""
-        position = 0
-        while position < len(text):
-            match state.phase:
-                case "content":
-                    position = self._find(text, position)
-                case "list":
-                    position = self._read_on(text, position)
-                case phase:
-                    if phase == "text":
-                        self._say(text[position:])
-                    return
+    def _step(self, text: str, position: int) -> int:
+        match self.state.phase:
+            case "content":
+                return self._find(text, position)
+            case "list":
+                return self._read_on(text, position)
+            case "text":
+                self._content(text[position:])
+        return len(text)
 
     def _find(self, text: str, position: int) -> int:
         """Up to a prefix. A suffix is left out once there was a list."""
         state = self.state
         end, marker = self._outside.next(text, position)
-        self._say(text[position:end])
+        self._content(text[position:end])
         if not marker:
             state.held = text[end:]
             return len(text)
@@ -131,7 +115,7 @@ class ApertusCalls(ToolStage):
         elif state.seen:
             state.gap, state.blank = state.spoken, False
         else:
-            self._say(marker)
+            self._content(marker)
         return end + len(marker)
 
     # --- a list ---------------------------------------------------------------------------------------------------
@@ -159,7 +143,7 @@ class ApertusCalls(ToolStage):
         return end + len(suffix)
 
     def _calls(self) -> CallList:
-        return CallList(self.state.calls, keyed=True, whole_numbers=True)
+        return CallList(self.state.calls, STYLE)
 
     def _read(self, text: str, position: int, end: int) -> int:
         """Reads to `end`, or to the end of the list; the position behind what was read."""
@@ -183,7 +167,7 @@ class ApertusCalls(ToolStage):
                 at = len(piece)
                 self._reject()
             elif before is not None and state.calls.call is not before:
-                self._end_call(CallObject(before, keyed=True))
+                self._end_call(CallObject(before, STYLE))
             elif calls.closed or (state.single and state.calls.place == "between"):
                 self._end_list(cut=False)
         return position + at
@@ -239,10 +223,6 @@ class ApertusCalls(ToolStage):
             self._events.append(CallArguments(state.index, text, apart=True))
             state.unsent = state.unsent[len(text) :]
 
-    def _remember(self, text: str) -> None:
-        if not self.state.sent:
-            self.state.raw.append(text)
-
     def _reject(self) -> None:
         """The list is no JSON."""
         state = self.state
@@ -252,13 +232,12 @@ class ApertusCalls(ToolStage):
             return
         self._events = self._events[: self._mark]
         state.index = state.first - 1
-        state.phase, raw, state.raw = "text" if state.index < 0 else "content", state.raw, []
         state.seen = state.gap = state.blank = False
-        self._say("".join(raw))
+        self._give_back("text" if state.index < 0 else "content")
 
     # --- text -----------------------------------------------------------------------------------------------------
 
-    def _say(self, text: str) -> None:
+    def _content(self, text: str) -> None:
         """Content. Behind markup it begins on a line of its own, if there was content before."""
         state = self.state
         if state.gap or state.blank:
@@ -270,17 +249,14 @@ class ApertusCalls(ToolStage):
             self._events.append(Content(text))
 
 
-class ApertusTools(ToolFormat):
+class ApertusTools(CallFormat):
     """`apertus` (json 11)."""
 
     names = ("apertus",)
+    markers = (PREFIX, SUFFIX)
     guided_choice = True
     merges_entries = True
     cut_calls_count = False
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        super().__init__(vocabulary)
-        self.marks = {t: text for t, text in vocabulary.special_tokens.items() if text not in (PREFIX, SUFFIX)}
 
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
         return ApertusCalls(self.marks.keys())
@@ -288,8 +264,7 @@ class ApertusTools(ToolFormat):
     def settle(self, outcome: Outcome) -> None:
         """Even a list without calls is no content. Text before and behind it stands without white space at its ends."""
         outcome.calls = [call for call in outcome.calls if not call.malformed]
-        for call in outcome.calls:
-            call.arguments = unique_keys(call.arguments)
+        merge_repeated_keys(outcome)
         content = outcome.content or ""
         outcome.called = bool(outcome.calls) or (PREFIX in outcome.raw and PREFIX not in content)
         if outcome.called:

@@ -14,19 +14,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from parsers.engine.assembly import dump_json, unique_keys
-from parsers.engine.call_object import CallObject, CallObjectState
+from parsers.engine.call_object import EITHER_KEY, CallObject, CallObjectState
 from parsers.engine.coercion import types_of
 from parsers.engine.context import RequestContext
-from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Event, Segment
+from parsers.engine.events import CallArguments, CallEnd, CallStart
 from parsers.engine.lexer import Lexer
-from parsers.engine.scanner import hold_stop, text_of
-from parsers.engine.stage import Outcome, ToolFormat, ToolStage
-from parsers.engine.vocabulary import Vocabulary
+from parsers.engine.stage import Outcome, ToolStage
+from parsers.formats.call_stage import CallFormat, CallStage, CallStageState
 
 OPENING, CLOSING = "<dots_function_call>", "</dots_function_call>"
 INVOKE, PARAMETER = "invoke", "parameter"
@@ -37,79 +36,60 @@ _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
 @dataclass(slots=True)
-class DotsState:
+class DotsState(CallStageState):
     """Where the stage stands.
 
-    Phases: `content` before the first block, `block`, `between` blocks. `held` may begin a marker; `stop` is a special
-    token that ended the last chunk; `block` the text of the open block, `call` its reader if it may hold an object,
-    `sent` that its call is out. `raw` is what was seen since the first block, kept until there is a call; `count` the
-    number of calls.
+    Phases: `content` before the first block, `block`, `between` blocks. `block` is the text of the open block, `call`
+    its reader if it may hold an object, `sent` that its call is out; `count` is the number of calls.
     """
 
     phase: Literal["content", "block", "between"] = "content"
-    held: str = ""
-    stop: str = ""
     block: list[str] = field(default_factory=list)
     call: CallObjectState | None = None
     sent: bool = False
-    raw: list[str] = field(default_factory=list)
     count: int = 0
 
 
-class DotsCalls(ToolStage):
+class DotsCalls(CallStage):
     """Calls are sent whole (json 14)."""
 
     State: ClassVar[type] = DotsState
 
     def __init__(self, offered: Mapping[str, Mapping[str, Any]], stops: Collection[int]) -> None:
-        super().__init__()
+        super().__init__(stops)
         self._offered = offered
-        self._stops = stops
         self._outside, self._inside = Lexer([OPENING]), Lexer([CLOSING])
-        self._events: list[Event] = []
-        self._stopped = False
 
-    def feed(self, segments: Sequence[Segment]) -> list[Event]:
-        state = self.state
-        self._events = []
-        self._stopped = bool(segments)
-        segments, state.stop = hold_stop(segments, state.stop, self._stops)
-        self._run(text_of(segments))
-        if state.phase == "content":
-            self._run(state.stop)
-            state.stop = ""
+    @property
+    def _sent(self) -> bool:
+        return bool(self.state.count)
+
+    def _end_chunk(self) -> None:
         self._send_object(apart=True)
-        return self._events
 
-    def finish(self) -> list[Event]:
+    def _end(self) -> None:
         state = self.state
-        self._events = []
-        if self._stopped:
-            self._run(state.stop)
         if state.phase == "content":
-            self._say(state.held)
+            self._content(state.held)
         elif not state.count:
-            self._say("".join([*state.raw, *([OPENING, *state.block] if state.phase == "block" else ()), state.held]))
-        state.held = state.stop = ""
+            open_block = [OPENING, *state.block] if state.phase == "block" else []
+            state.raw += [*open_block, state.held]
+            self._give_back(state.phase)
         state.raw, state.block = [], []
-        return self._events
 
-    def _run(self, text: str) -> None:
+    def _step(self, text: str, position: int) -> int:
         state = self.state
-        text, state.held = state.held + text, ""
-        position = 0
-        while position < len(text):
-            lexer = self._inside if state.phase == "block" else self._outside
-            end, marker = lexer.next(text, position)
-            self._take(text[position:end])
-            if not marker:
-                state.held = text[end:]
-                return
-            position = end + len(marker)
-            if state.phase == "block":
-                self._close()
-            else:
-                state.phase, state.block, state.call, state.sent = "block", [], CallObjectState(), False
+        lexer = self._inside if state.phase == "block" else self._outside
+        end, marker = lexer.next(text, position)
+        self._take(text[position:end])
+        if not marker:
+            state.held = text[end:]
+            return len(text)
+        if state.phase == "block":
+            self._close()
+        else:
+            state.phase, state.block, state.call, state.sent = "block", [], CallObjectState(), False
+        return end + len(marker)
 
     def _take(self, text: str) -> None:
         """Text between markers."""
@@ -117,7 +97,7 @@ class DotsCalls(ToolStage):
         if not text:
             return
         if state.phase == "content":
-            self._say(text)
+            self._content(text)
         elif state.phase == "between":
             self._remember(text)
         else:
@@ -127,7 +107,7 @@ class DotsCalls(ToolStage):
                 self._read(text)
 
     def _read(self, text: str) -> None:
-        call = CallObject(self.state.call, keys=("arguments", "parameters"))
+        call = CallObject(self.state.call, EITHER_KEY)
         call.feed(text)
         if call.bad:
             self.state.call = None
@@ -137,7 +117,7 @@ class DotsCalls(ToolStage):
         state = self.state
         if state.call is None or state.sent or not CallObject(state.call).done:
             return
-        call = CallObject(state.call, keys=("arguments", "parameters"))
+        call = CallObject(state.call, EITHER_KEY)
         arguments = call.take() if call.complete else ""
         state.call = None
         arguments = "{}" if arguments in FALSY else unique_keys(arguments)
@@ -166,14 +146,6 @@ class DotsCalls(ToolStage):
         if apart:
             self._events.append(CallArguments(index, ""))
         self._events += [CallArguments(index, arguments, apart=apart), CallEnd(index)]
-
-    def _remember(self, text: str) -> None:
-        if not self.state.count:
-            self.state.raw.append(text)
-
-    def _say(self, text: str) -> None:
-        if text:
-            self._events.append(Content(text))
 
 
 def _invocations(body: str, offered: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
@@ -256,16 +228,12 @@ def _kind(schema: object, root: Mapping[str, Any], depth: int = 0) -> str:
     return "string"
 
 
-class DotsTools(ToolFormat):
+class DotsTools(CallFormat):
     """`dots` (json 14)."""
 
     names = ("dots",)
+    markers = (OPENING, CLOSING)
     merges_entries = True
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        super().__init__(vocabulary)
-        markers = (OPENING, CLOSING)
-        self.marks = {token: text for token, text in vocabulary.special_tokens.items() if text not in markers}
 
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
         return DotsCalls(context.parameters, self.marks.keys())

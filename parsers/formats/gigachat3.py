@@ -13,93 +13,69 @@ but not beside content; its arguments follow from the next chunk on.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from parsers.engine.assembly import unique_keys
 from parsers.engine.call_object import CallObject, CallObjectState
 from parsers.engine.context import RequestContext
-from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Event, Segment
+from parsers.engine.events import CallArguments, CallEnd, CallStart, Content
 from parsers.engine.json_stream import SPACE
 from parsers.engine.lexer import Lexer
-from parsers.engine.scanner import hold_stop, text_of
-from parsers.engine.stage import Outcome, ToolFormat, ToolStage
+from parsers.engine.stage import Outcome, ToolStage
 from parsers.engine.vocabulary import Vocabulary
+from parsers.formats.call_stage import CallFormat, CallStage, CallStageState, merge_repeated_keys
 
 SEPARATOR, ROLE, FUNCTION = "<|message_sep|>", "function call<|role_sep|>", "<|function_call|>"
 WORD = ROLE.partition(" ")[0]
 
 
 @dataclass(slots=True)
-class GigaChatState:
+class GigaChatState(CallStageState):
     """Where the stage stands.
 
     Phases: `content`; `separated`: behind a separator, a call may follow; `call`; `behind` a complete call; `text`:
-    what followed a marker was no call, all is content; `silent`: the same, but the call is announced. `held` may begin
-    a marker, its first `out` code points are sent already; `stop` is a special token that ended the last chunk;
-    `raw` what was seen since the first marker, kept while no call is announced. `call` is the reader of call `index`,
-    kept until its end is sent; `named` that it is announced. `in_word`: the content ends in a letter or digit.
+    what followed a marker was no call, all is content; `silent`: the same, but the call is announced. The first `out`
+    code points of `held` are sent already. `call` is the reader of call `index`, kept until its end is sent; `named`
+    that it is announced. `in_word`: the content ends in a letter or digit.
     """
 
     phase: Literal["content", "separated", "call", "behind", "text", "silent"] = "content"
-    held: str = ""
     out: int = 0
-    stop: str = ""
-    raw: list[str] = field(default_factory=list)
     index: int = 0
     call: CallObjectState | None = None
     named: bool = False
     in_word: bool = False
 
 
-class GigaChatCalls(ToolStage):
+class GigaChatCalls(CallStage):
     """Arguments are sent as they come (json 12)."""
 
     State: ClassVar[type] = GigaChatState
 
     def __init__(self, stops: Collection[int], *, has_tokens: bool) -> None:
-        super().__init__()
-        self._stops = stops
+        super().__init__(stops)
         self._has_tokens = has_tokens
         self._outside = Lexer([SEPARATOR, ROLE, FUNCTION])
         self._calls = Lexer([ROLE, FUNCTION])
-        self._events: list[Event] = []
-        self._stopped = False
 
-    def feed(self, segments: Sequence[Segment]) -> list[Event]:
-        state = self.state
-        self._events = []
-        self._stopped = bool(segments)
-        segments, state.stop = hold_stop(segments, state.stop, self._stops)
-        self._run(text_of(segments))
-        if state.phase == "content":
-            self._run(state.stop)
-            state.stop = ""
-        if state.phase in ("call", "behind"):
+    @property
+    def _sent(self) -> bool:
+        return bool(self.state.named or self.state.index)
+
+    def _end_chunk(self) -> None:
+        if self.state.phase in ("call", "behind"):
             self._send_step()
-        return self._events
 
-    def finish(self) -> list[Event]:
+    def _end(self) -> None:
         state = self.state
-        self._events = []
-        if self._stopped:
-            self._run(state.stop)
         if state.call is not None and (state.named or state.phase == "behind"):
             self._send_rest()
         elif state.phase == "call" or (state.phase == "separated" and state.held):
-            self._give_back("text")
+            self._give_up("text")
         if state.phase in ("content", "text"):
-            self._say(state.held)
-        state.held = state.stop = ""
+            self._content(state.held)
         state.raw = []
-        return self._events
-
-    def _run(self, text: str) -> None:
-        text, self.state.held = self.state.held + text, ""
-        position = 0
-        while position < len(text):
-            position = self._step(text, position)
 
     def _step(self, text: str, position: int) -> int:
         match self.state.phase:
@@ -112,19 +88,19 @@ class GigaChatCalls(ToolStage):
             case "behind":
                 return self._find_next(text, position)
             case "text":
-                self._say(text[position:])
+                self._content(text[position:])
         return len(text)
 
     def _find(self, text: str, position: int) -> int:
         """Up to a marker. What may begin one but most likely does not is sent at once."""
         state = self.state
         end, marker = self._outside.next(text, position)
-        self._say(text[position:end])
+        self._content(text[position:end])
         if not marker:
             state.held = text[end:]
             if self._is_prose(state.held):
                 sent = len(state.held)
-                self._say(state.held)
+                self._content(state.held)
                 state.out = sent
             return len(text)
         self._remember(marker[state.out :])
@@ -148,7 +124,7 @@ class GigaChatCalls(ToolStage):
         self._remember(text[position:start])
         end, marker = self._calls.next(text, start)
         if end > start:
-            self._give_back("content")
+            self._give_up("content")
         elif marker:
             self._remember(marker)
             self._open()
@@ -198,7 +174,7 @@ class GigaChatCalls(ToolStage):
         elif state.index:
             state.phase, state.call = "behind", None
         else:
-            self._give_back("text")
+            self._give_up("text")
 
     def _send_step(self) -> None:
         """A chunk sends content, or the name, or arguments."""
@@ -236,16 +212,11 @@ class GigaChatCalls(ToolStage):
 
     # --- text -----------------------------------------------------------------------------------------------------
 
-    def _remember(self, text: str) -> None:
-        if text and not self.state.named and not self.state.index:
-            self.state.raw.append(text)
+    def _give_up(self, phase: Literal["content", "text"]) -> None:
+        self.state.call = None
+        self._give_back(phase)
 
-    def _give_back(self, phase: Literal["content", "text"]) -> None:
-        state = self.state
-        state.phase, state.call, raw, state.raw = phase, None, state.raw, []
-        self._say("".join(raw))
-
-    def _say(self, text: str) -> None:
+    def _content(self, text: str) -> None:
         """Content, but what of it is sent already."""
         state = self.state
         text, state.out = text[state.out :], max(0, state.out - len(text))
@@ -254,17 +225,16 @@ class GigaChatCalls(ToolStage):
             self._events.append(Content(text))
 
 
-class GigaChat3Tools(ToolFormat):
+class GigaChat3Tools(CallFormat):
     """`gigachat3` (json 12)."""
 
     names = ("gigachat3",)
+    markers = (SEPARATOR, "<|role_sep|>", FUNCTION)
     guided_choice = True
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary)
-        markers = (SEPARATOR, "<|role_sep|>", FUNCTION)
         self._has_tokens = all(vocabulary.token_id(marker) is not None for marker in (SEPARATOR, FUNCTION))
-        self.marks = {token: text for token, text in vocabulary.special_tokens.items() if text not in markers}
 
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
         return GigaChatCalls(self.marks.keys(), has_tokens=self._has_tokens)
@@ -274,6 +244,5 @@ class GigaChat3Tools(ToolFormat):
         calls = [call for call in outcome.calls if not call.malformed]
         cut = len(calls) < len(outcome.calls)
         outcome.calls = calls
-        for call in calls:
-            call.arguments = unique_keys(call.arguments)
+        merge_repeated_keys(outcome)
         outcome.called = bool(calls) or (not cut and outcome.raw.rstrip().endswith(SEPARATOR))

@@ -20,88 +20,72 @@ from parsers.engine.assembly import dump_json
 from parsers.engine.context import RequestContext
 from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Event, Malformed, Segment
 from parsers.engine.lexer import Lexer
-from parsers.engine.scanner import hold_stop, text_of
-from parsers.engine.stage import Outcome, ToolFormat, ToolStage
-from parsers.engine.vocabulary import Vocabulary
+from parsers.engine.stage import ToolStage
+from parsers.formats.call_stage import CallFormat, CallStage, CallStageState
 
 OPENING, CLOSING = "<tool_call>", "</tool_call>"
 
 
 @dataclass(slots=True)
-class BlockState:
+class BlockState(CallStageState):
     """Where the stage stands.
 
-    Phases: `content` outside tags, `block` inside; `text`: a block was no call, everything is content. `held` may begin
-    a tag; `tail` is the end of the content as far as it may begin a closing tag; `stop` a special token that ended the
-    last chunk; `block` the open block, its tag included; `index` the next call.
+    Phases: `content` outside tags, `block` inside; `text`: a block was no call, everything is content. `tail` is the
+    end of the content as far as it may begin a closing tag; `block` the open block, its tag included; `index` the next
+    call; `raw` is not used, since only the calls of the same chunk can be taken back.
     """
 
     phase: Literal["content", "block", "text"] = "content"
-    held: str = ""
     tail: str = ""
-    stop: str = ""
     block: list[str] = field(default_factory=list)
     index: int = 0
     spoken: bool = False
     whole: bool = False
 
 
-class Granite4Calls(ToolStage):
+class Granite4Calls(CallStage):
     """Calls in blocks, each sent whole (json 6)."""
 
     State: ClassVar[type] = BlockState
 
     def __init__(self, stops: Collection[int]) -> None:
-        super().__init__()
-        self._stops = stops
+        super().__init__(stops)
         self._openings = Lexer([OPENING])
         self._closings = Lexer([CLOSING])
-        self._events: list[Event] = []
         self._calls_from: int | None = None
         self._sent_before = False
         self._raw: list[str] = []
-        self._stopped = False
         self._fresh = False
 
-    def feed(self, segments: Sequence[Segment]) -> list[Event]:
-        state = self.state
-        self._events, self._calls_from, self._raw = [], None, []
-        self._sent_before, self._fresh = state.index > 0, False
-        self._stopped = bool(segments)
-        segments, state.stop = hold_stop(segments, state.stop, self._stops)
-        self._run(text_of(segments))
-        if state.phase == "content":
-            self._run(state.stop)
-            state.stop = ""
-        return self._events
+    @property
+    def _sent(self) -> bool:
+        return self._sent_before
+
+    def _begin_chunk(self, segments: Sequence[Segment]) -> None:
+        self._calls_from, self._raw = None, []
+        self._sent_before, self._fresh = self.state.index > 0, False
 
     def finish(self) -> list[Event]:
+        self._calls_from, self._sent_before = None, self.state.index > 0
+        return super().finish()
+
+    def _end(self) -> None:
         state = self.state
-        self._events, self._calls_from = [], None
-        self._sent_before = state.index > 0
-        if self._stopped:
-            self._run(state.stop)
         if state.phase == "block" and self._sent_before:
             self._events.append(Malformed())
         elif state.phase == "block":
-            self._give_back()
+            self._give_up()
         self._content(state.held)
-        state.held = state.stop = ""
-        return self._events
 
-    def _run(self, text: str) -> None:
-        state = self.state
-        text, state.held = state.held + text, ""
-        position = 0
-        while position < len(text):
-            match state.phase:
-                case "content":
-                    position = self._outside(text, position)
-                case "block":
-                    position = self._inside(text, position)
-                case "text":
-                    self._content(text[position:])
-                    return
+    def _step(self, text: str, position: int) -> int:
+        match self.state.phase:
+            case "content":
+                return self._outside(text, position)
+            case "block":
+                return self._inside(text, position)
+            case _:
+                self._content(text[position:])
+                return len(text)
 
     def _outside(self, text: str, position: int) -> int:
         state = self.state
@@ -112,7 +96,7 @@ class Granite4Calls(ToolStage):
         else:
             self._content(between)
         if self._closes_nothing(between) and not self._sent_before:
-            self._give_back()
+            self._give_up()
             return end
         if not tag:
             state.held = text[end:]
@@ -140,7 +124,7 @@ class Granite4Calls(ToolStage):
         call = _read("".join(state.block).removeprefix(OPENING))
         state.block.append(tag)
         if call is None and not self._sent_before:
-            self._give_back()
+            self._give_up()
         else:
             self._close(call)
         return end + len(tag)
@@ -158,7 +142,7 @@ class Granite4Calls(ToolStage):
         state.phase, state.block, state.whole = "content", [], self._fresh
         self._fresh = False
 
-    def _give_back(self) -> None:
+    def _give_up(self) -> None:
         """Nothing is called: the calls of this chunk and the open block are content, and so is the rest."""
         state = self.state
         self._events = self._events[: self._calls_from] if self._calls_from is not None else self._events
@@ -185,23 +169,13 @@ def _read(body: str) -> tuple[str, str] | None:
     return value["name"], arguments if isinstance(arguments, str) else dump_json(arguments)
 
 
-class Granite4Tools(ToolFormat):
+class Granite4Tools(CallFormat):
     """`granite4` (json 6)."""
 
     names = ("granite4",)
+    markers = (OPENING, CLOSING)
     guided_choice = True
     merges_entries = True
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        super().__init__(vocabulary)
-        tags = (OPENING, CLOSING)
-        self.marks = {token: text for token, text in vocabulary.special_tokens.items() if text not in tags}
-
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
         return Granite4Calls(self.marks.keys())
-
-    def settle(self, outcome: Outcome) -> None:
-        """All or nothing."""
-        if outcome.malformed:
-            outcome.calls = []
-        outcome.called = bool(outcome.calls)

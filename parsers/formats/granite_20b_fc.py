@@ -8,18 +8,16 @@ is no call, nothing is called and the text is the answer; what a stream has anno
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from parsers.engine.assembly import unique_keys
 from parsers.engine.context import RequestContext
-from parsers.engine.events import CallEnd, Content, Event, Malformed, Segment
+from parsers.engine.events import CallEnd, Content, Malformed
 from parsers.engine.json_stream import SPACE
 from parsers.engine.lexer import Lexer
-from parsers.engine.scanner import hold_stop, text_of
-from parsers.engine.stage import Outcome, ToolFormat, ToolStage
-from parsers.engine.vocabulary import Vocabulary
+from parsers.engine.stage import ToolStage
+from parsers.formats.call_stage import CallFormat
 from parsers.formats.stepping import SteppedCalls, StepState
 
 MARKER = "<function_call>"
@@ -30,15 +28,11 @@ class MarkedState(StepState):
     """Where the stage stands.
 
     Phases: `start` of the answer; `prose`; `marked`: behind a marker, before its object; `object`; `behind` it; `text`:
-    the first object was no call, everything is content; `silent`: a later one was none. `held` may begin a marker, its
-    first `out` code points are sent already; `raw` is all behind the first marker, kept while no call is sent;
-    `stop` a special token that ended the last chunk; `after` the beginning of the text behind the current call.
+    the first object was no call, everything is content; `silent`: a later one was none. `after` is the beginning of the
+    text behind the current call.
     """
 
     phase: Literal["start", "prose", "marked", "object", "behind", "text", "silent"] = "start"
-    held: str = ""
-    raw: list[str] = field(default_factory=list)
-    stop: str = ""
     after: str = ""
 
 
@@ -46,68 +40,49 @@ class MarkedCalls(SteppedCalls):
     """One step a chunk (json 7)."""
 
     State: ClassVar[type] = MarkedState
+    shows_stop = frozenset(("start", "prose", "behind"))
 
     def __init__(self, stops: Collection[int]) -> None:
-        super().__init__()
-        self._stops = stops
+        super().__init__(stops)
         self._marker = Lexer([MARKER])
-        self._fresh = False
-        self._stopped = False
 
-    def feed(self, segments: Sequence[Segment]) -> list[Event]:
+    def _end_chunk(self) -> None:
         state = self.state
-        self._events, self._fresh, self._stepped = [], False, False
-        self._stopped = bool(segments)
-        speaking = state.phase in ("start", "prose")
-        segments, state.stop = hold_stop(segments, state.stop, self._stops)
-        self._run(text_of(segments))
-        if state.phase in ("start", "prose", "behind"):
-            self._run(state.stop)
-            state.stop = ""
-        if speaking and state.phase == "prose" and not self._events and not state.held:
+        speaks = self._phase_before in ("start", "prose") and state.phase == "prose"
+        if speaks and not self._events and not state.held:
             self._events.append(Content(""))
         if state.call is not None and not self._fresh:
             self._send_step("", reads_on=self._reads_on(state.after + state.held))
-        return self._events
 
-    def finish(self) -> list[Event]:
+    def _end(self) -> None:
         state = self.state
-        self._events = []
-        if self._stopped:
-            self._run(state.stop)
         if state.phase == "behind":
             self._send_rest(empty=False)
             self._events.append(CallEnd(state.index))
         elif state.phase in ("marked", "object"):
             self._reject()
         if state.phase in ("start", "prose"):
-            self._say(state.held)
-        return self._events
+            self._content(state.held)
 
-    def _run(self, text: str) -> None:
-        state = self.state
-        text, state.held = state.held + text, ""
-        position = 0
-        while position < len(text):
-            match state.phase:
-                case "start" | "prose":
-                    position = self._prose(text, position)
-                case "marked":
-                    position = self._marked(text, position)
-                case "object":
-                    position = self._object(text, position)
-                case "behind":
-                    position = self._behind(text, position)
-                case phase:
-                    if phase == "text":
-                        self._say(text[position:])
-                    return
+    def _step(self, text: str, position: int) -> int:
+        match self.state.phase:
+            case "start" | "prose":
+                return self._prose(text, position)
+            case "marked":
+                return self._marked(text, position)
+            case "object":
+                return self._object(text, position)
+            case "behind":
+                return self._behind(text, position)
+            case "text":
+                self._content(text[position:])
+        return len(text)
 
     def _prose(self, text: str, position: int) -> int:
         """Up to a marker, or to what may begin one."""
         state = self.state
         end, marker = self._marker.next(text, position)
-        self._say(text[position:end])
+        self._content(text[position:end])
         if end > position:
             state.phase = "prose"
         if marker:
@@ -166,9 +141,8 @@ class MarkedCalls(SteppedCalls):
         """What follows the marker is no call, or was cut."""
         state = self.state
         if state.index < 0:
-            state.phase, state.call = "text", None
-            raw, state.raw = state.raw, []
-            self._say("".join(raw))
+            state.call = None
+            self._give_back("text")
             return
         if state.phase == "object" and state.named:
             self._send_cut()
@@ -181,36 +155,13 @@ class MarkedCalls(SteppedCalls):
         """Whether vLLM can still read the text with this behind a call, and so sends an empty entry."""
         return len(after.lstrip()) <= len(MARKER) and not set("}]") & set(after)
 
-    def _send_name(self, name: str) -> None:
-        super()._send_name(name)
-        self.state.raw = []
 
-    def _remember(self, text: str) -> None:
-        if self.state.index < 0 and text:
-            self.state.raw.append(text)
-
-    def _say(self, text: str) -> None:
-        if text:
-            self._events.append(Content(text))
-
-
-class Granite20bTools(ToolFormat):
+class Granite20bTools(CallFormat):
     """`granite-20b-fc` (json 7)."""
 
     names = ("granite-20b-fc",)
     guided_choice = True
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        super().__init__(vocabulary)
-        self.marks = vocabulary.special_tokens
+    streams_arguments = True
 
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
         return MarkedCalls(self.marks.keys())
-
-    def settle(self, outcome: Outcome) -> None:
-        """All or nothing."""
-        if outcome.malformed:
-            outcome.calls = []
-        for call in outcome.calls:
-            call.arguments = unique_keys(call.arguments)
-        outcome.called = bool(outcome.calls)

@@ -12,38 +12,30 @@ call.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from parsers.engine.assembly import unique_keys
 from parsers.engine.call_object import CallObject, CallObjectState
 from parsers.engine.context import RequestContext
-from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Event, Malformed, Segment
+from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Malformed
 from parsers.engine.lexer import Lexer
-from parsers.engine.scanner import hold_stop, text_of
-from parsers.engine.stage import Outcome, ToolFormat, ToolStage
-from parsers.engine.vocabulary import Vocabulary
-
-Phase = Literal["content", "call", "between", "text", "silent"]
+from parsers.engine.stage import ToolStage
+from parsers.formats.call_stage import CallFormat, CallStage, CallStageState
 
 
 @dataclass(slots=True)
-class TaggedState:
+class TaggedState(CallStageState):
     """Where the stage stands.
 
     Phases: `content` before the first tag, `call` inside tags, `between` behind them; `text`: what followed the first
     tag was no call, everything is content; `silent`: the same, but calls were sent already, so that nothing more is.
-    `held` is text that may begin a tag; `stop` a special token that ended the last chunk; `raw` what was seen since
-    the first tag, kept while nothing of it is sent; `index` the open or next call; `call` its reader, `announced`
-    whether its name is out, `blank` white space at the end of its arguments, which waits for more, `damaged` that its
-    arguments are no JSON and go out as they are.
+    `sent`: something of what follows the first tag is out; `index` is the open or next call, `call` its reader,
+    `announced` whether its name is out, `blank` white space at the end of its arguments, which waits for more,
+    `damaged` that its arguments are no JSON and go out as they are.
     """
 
-    phase: Phase = "content"
-    held: str = ""
-    stop: str = ""
-    raw: list[str] = field(default_factory=list)
+    phase: Literal["content", "call", "between", "text", "silent"] = "content"
     sent: bool = False
     index: int = 0
     call: CallObjectState | None = None
@@ -52,55 +44,36 @@ class TaggedState:
     damaged: bool = False
 
 
-class TaggedCalls(ToolStage):
+class TaggedCalls(CallStage):
     """Calls between two tags; arguments are sent as they come (json 1)."""
 
     State: ClassVar[type] = TaggedState
 
     def __init__(self, opening: str, closing: str, stops: Collection[int]) -> None:
-        super().__init__()
+        super().__init__(stops)
         self._opening = opening
-        self._stops = stops
         self._outside = Lexer([opening])
         self._inside = Lexer([opening, closing])
         self._in_string = Lexer([closing])
-        self._events: list[Event] = []
         self._passed: list[str] = []
-        self._stopped = False
 
-    def feed(self, segments: Sequence[Segment]) -> list[Event]:
+    @property
+    def _sent(self) -> bool:
+        return bool(self.state.sent)
+
+    def _end_chunk(self) -> None:
         state = self.state
-        self._events = []
-        self._stopped = bool(segments)
-        segments, state.stop = hold_stop(segments, state.stop, self._stops)
-        self._run(text_of(segments))
-        if state.phase == "content":
-            self._run(state.stop)
-            state.stop = ""
         if state.call is not None:
             CallObject(state.call).pause()
             self._send_arguments()
         if not state.sent and any(isinstance(event, CallStart) for event in self._events):
             state.sent, state.raw = True, []
-        return self._events
 
-    def finish(self) -> list[Event]:
-        state = self.state
-        self._events = []
-        if self._stopped:
-            self._run(state.stop)
-        if state.phase == "call":
+    def _end(self) -> None:
+        if self.state.phase == "call":
             self._close(None)
-        if state.phase in ("content", "text"):
-            self._content(state.held)
-        state.held = state.stop = ""
-        return self._events
-
-    def _run(self, text: str) -> None:
-        text, self.state.held = self.state.held + text, ""
-        position = 0
-        while position < len(text):
-            position = self._step(text, position)
+        if self.state.phase in ("content", "text"):
+            self._content(self.state.held)
 
     def _step(self, text: str, position: int) -> int:
         """Deals with some of `text` from `position` on; the position behind it."""
@@ -194,57 +167,38 @@ class TaggedCalls(ToolStage):
             self._events.append(Malformed())
             state.phase = "silent"
         elif tag != self._opening or state.announced:
-            self._give_back()
+            self._give_up()
         if tag == self._opening and state.phase != "text":
             self._open()
         elif tag:
             self._remember(tag)
 
-    def _give_back(self) -> None:
+    def _give_up(self) -> None:
         """What followed the first tag was no call, and nothing of it is sent yet."""
-        state = self.state
         self._events = [event for event in self._events if isinstance(event, Content)]
-        state.phase, raw, state.raw = "text", state.raw, []
-        self._content("".join(raw))
+        self._give_back("text")
 
     def _remember(self, text: str) -> None:
         if self.state.phase == "text":
             self._content(text)
-        elif not self.state.sent and text:
-            self.state.raw.append(text)
-
-    def _content(self, text: str) -> None:
-        if text:
-            self._events.append(Content(text))
+        else:
+            super()._remember(text)
 
 
-class HermesTools(ToolFormat):
+class HermesTools(CallFormat):
     """`hermes`, `qwen3_json` (json 1)."""
 
     names: ClassVar[tuple[str, ...]] = ("hermes", "qwen3_json")
-    opening: ClassVar[str] = "<tool_call>"
-    closing: ClassVar[str] = "</tool_call>"
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        super().__init__(vocabulary)
-        tags = (self.opening, self.closing)
-        self.marks = {token: text for token, text in vocabulary.special_tokens.items() if text not in tags}
+    markers: ClassVar[tuple[str, ...]] = ("<tool_call>", "</tool_call>")
+    streams_arguments = True
 
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
-        return TaggedCalls(self.opening, self.closing, self.marks.keys())
-
-    def settle(self, outcome: Outcome) -> None:
-        """All or nothing: one malformed call makes everything text."""
-        if outcome.malformed:
-            outcome.calls = []
-        for call in outcome.calls:
-            call.arguments = unique_keys(call.arguments)
-        outcome.called = bool(outcome.calls)
+        opening, closing = self.markers
+        return TaggedCalls(opening, closing, self.marks.keys())
 
 
 class LongCatTools(HermesTools):
     """`longcat`: the same with tags of its own."""
 
     names = ("longcat",)
-    opening = "<longcat_tool_call>"
-    closing = "</longcat_tool_call>"
+    markers = ("<longcat_tool_call>", "</longcat_tool_call>")

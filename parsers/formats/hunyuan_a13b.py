@@ -17,9 +17,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from parsers.engine.assembly import unique_keys
 from parsers.engine.call_list import CallList, CallListState
-from parsers.engine.call_object import CallObject
+from parsers.engine.call_object import VERBATIM, CallObject
 from parsers.engine.context import RequestContext
 from parsers.engine.events import (
     Content,
@@ -31,10 +30,9 @@ from parsers.engine.events import (
     Token,
 )
 from parsers.engine.lexer import Lexer
-from parsers.engine.scanner import hold_stop, text_of
-from parsers.engine.stage import FoundCall, Outcome, ReasoningFormat, ReasoningStage, ToolFormat, ToolStage
-from parsers.engine.vocabulary import Vocabulary
-from parsers.formats.waiting import WaitingCall, WaitingCalls, WaitingState
+from parsers.engine.stage import FoundCall, ReasoningFormat, ReasoningStage, ToolStage
+from parsers.formats.call_stage import CallFormat
+from parsers.formats.waiting import WaitingCalls, WaitingState
 
 OPENING, CLOSING = "<tool_calls>", "</tool_calls>"
 THINK, END_THINK = "<think>", "</think>"
@@ -47,112 +45,78 @@ class HunyuanState(WaitingState):
     """Where the stage stands.
 
     Phases: `content`; `thought`: inside a thought that nobody took out, where no calls are; `list`; `behind` a list;
-    `silent`: a list was none, but a call of it is sent; another may follow. `held` may begin a tag; `stop` is a special
-    token that ended the last chunk; `calls` the reader of the list, `named` that its open element is the last of the
-    `waiting` calls.
+    `silent`: a list was none, but a call of it is sent; another may follow. `calls` is the reader of the list.
     """
 
     phase: Literal["content", "thought", "list", "behind", "silent"] = "content"
-    held: str = ""
-    stop: str = ""
     calls: CallListState = field(default_factory=CallListState)
-    named: bool = False
 
 
 class HunyuanCalls(WaitingCalls):
     """One step a chunk (json 10)."""
 
     State: ClassVar[type] = HunyuanState
+    shows_stop = frozenset(("content", "thought"))
 
     def __init__(self, stops: Collection[int]) -> None:
-        super().__init__()
-        self._stops = stops
+        super().__init__(stops)
         self._outside, self._thought = Lexer([OPENING, THINK]), Lexer([END_THINK])
-        self._stopped = False
+        self._is_silent = False
 
-    def feed(self, segments: Sequence[Segment]) -> list[Event]:
-        state = self.state
-        self._events = []
-        self._stopped = bool(segments)
-        speaking = state.phase in ("content", "thought") and not text_of(segments)
-        segments, state.stop = hold_stop(segments, state.stop, self._stops)
-        self._run(text_of(segments))
-        if state.phase in ("content", "thought"):
-            self._run(state.stop)
-            state.stop = ""
-        if speaking and not self._events and state.index < 0:
+    def _begin_chunk(self, segments: Sequence[Segment]) -> None:
+        self._is_silent = not any(segment.text for segment in segments)
+
+    def _end_chunk(self) -> None:
+        speaks = self._phase_before in self.shows_stop and self._is_silent
+        if speaks and not self._events and not self._sent:
             self._events.append(Content(""))
         self._send_step()
-        return self._events
 
-    def finish(self) -> list[Event]:
-        state = self.state
-        self._events = []
-        if self._stopped:
-            self._run(state.stop)
-        if state.phase == "list":
+    def _end(self) -> None:
+        if self.state.phase == "list":
             self._reject()
-        if state.phase in ("content", "thought"):
-            self._say(state.held)
+        if self.state.phase in ("content", "thought"):
+            self._content(self.state.held)
         self._send_all()
-        state.held = state.stop = ""
-        return self._events
 
-    def _run(self, text: str) -> None:
-        state = self.state
-        text, state.held = state.held + text, ""
-        position = 0
-        while position < len(text):
-            match state.phase:
-                case "content" | "thought" | "silent":
-                    position = self._find(text, position)
-                case "list":
-                    position = self._read(text, position)
-                case _:
-                    return
+    def _step(self, text: str, position: int) -> int:
+        match self.state.phase:
+            case "content" | "thought" | "silent":
+                return self._find(text, position)
+            case "list":
+                return self._read(text, position)
+        return len(text)
 
     def _find(self, text: str, position: int) -> int:
         state = self.state
         lexer = self._thought if state.phase == "thought" else self._outside
         end, tag = lexer.next(text, position)
-        self._say(text[position:end])
+        self._content(text[position:end])
         if not tag:
             state.held = text[end:]
             return len(text)
         if tag == OPENING:
             state.phase, state.raw, state.calls, state.named = "list", [OPENING], CallListState(), False
         else:
-            self._say(tag)
+            self._content(tag)
             state.phase = "thought" if tag == THINK else "silent" if state.index >= 0 else "content"
         return end + len(tag)
 
     def _read(self, text: str, position: int) -> int:
         """Up to the beginning or end of a call or of the list, or to what is none."""
         state = self.state
-        calls = CallList(state.calls, verbatim=True)
+        calls = CallList(state.calls, VERBATIM)
         was_open = calls.in_element
         end = calls.feed(text, position)
-        if state.index < 0:
-            state.raw.append(text[position:end])
+        self._remember(text[position:end])
         if was_open:
-            self._element(calls.call)
+            self._note(calls.call)
+            state.named = state.named and calls.in_element
         if calls.bad or (calls.closed and state.calls.call is None) or (was_open and not _may_be_call(calls.call)):
             self._reject()
         elif calls.closed:
             state.phase = "behind"
         return end
-
-    def _element(self, call: CallObject) -> None:
-        state = self.state
-        if call.state.name is not None and not state.named:
-            state.waiting.append(WaitingCall(call.state.name))
-            state.named = True
-        whole = state.named and call.state.arguments_done and call.state.opened_by in '{"'
-        if whole and state.waiting and state.waiting[-1].arguments is None:
-            arguments = call.take()
-            state.waiting[-1].arguments = unique_keys(arguments) if call.state.opened_by == "{" else arguments
-        if call.done:
-            state.named = False
 
     def _reject(self) -> None:
         """The list is none. Unless some of it is sent it is text, and a list of calls may follow."""
@@ -162,12 +126,12 @@ class HunyuanCalls(WaitingCalls):
             self._drop_incomplete()
             state.phase = "silent"
             return
-        state.phase, state.waiting, raw, state.raw = "content", [], state.raw, []
-        self._say("".join(raw))
+        state.waiting = []
+        self._give_back("content")
 
-    def _say(self, text: str) -> None:
-        if text and self.state.index < 0:
-            self._events.append(Content(text))
+    def _content(self, text: str) -> None:
+        if not self._sent:
+            super()._content(text)
 
 
 def _may_be_call(call: CallObject) -> bool:
@@ -176,24 +140,14 @@ def _may_be_call(call: CallObject) -> bool:
     return not strange and (call.complete or not call.done)
 
 
-class HunyuanTools(ToolFormat):
+class HunyuanTools(CallFormat):
     """`hunyuan_a13b` (json 10)."""
 
     names = ("hunyuan_a13b",)
     guided_choice = True
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        super().__init__(vocabulary)
-        self.marks = vocabulary.special_tokens
-
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
         return HunyuanCalls(self.marks.keys())
-
-    def settle(self, outcome: Outcome) -> None:
-        """All or nothing."""
-        if outcome.malformed:
-            outcome.calls = []
-        outcome.called = bool(outcome.calls)
 
     def call_id(self, context: RequestContext, call: FoundCall, *, streaming: bool) -> str:
         """Numbered in streams, but not where the call was forced and written as plain JSON."""

@@ -10,17 +10,18 @@ error; so is code for `<|interpreter|>`.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from parsers.engine.assembly import unique_keys
+from parsers.engine.call_object import CallStyle
 from parsers.engine.context import RequestContext
-from parsers.engine.events import CallEnd, Content, Event, Malformed, Segment, Text, Token
+from parsers.engine.events import CallEnd, Content, Malformed, Segment, Token
 from parsers.engine.json_stream import common_length
 from parsers.engine.lexer import Lexer
-from parsers.engine.scanner import hold_stop, text_of
-from parsers.engine.stage import Outcome, ToolFormat, ToolStage
+from parsers.engine.scanner import text_of
+from parsers.engine.stage import ToolStage
 from parsers.engine.vocabulary import Vocabulary
+from parsers.formats.call_stage import CallFormat
 from parsers.formats.stepping import SteppedCalls, StepState
 
 START, PLUGIN, END = "<|action_start|>", "<|plugin|>", "<|action_end|>"
@@ -36,15 +37,12 @@ class InternlmState(StepState):
 
     Phases: `content`; `opened`: the start marker was seen; `body`: both, but no object yet; `object`; `behind` it;
     `text`: the body was no call, everything is content; `silent`: the same, but a part of it is sent. `pending` is text
-    before a start marker, which goes out with what follows; `raw` what was seen since, kept while no call is sent;
-    `held` may begin a spelled marker; `stop` a special token that ended the last chunk.
+    before a start marker, which goes out with what follows; `noisy`: other text than an end marker followed the object;
+    `ended`: an end marker did.
     """
 
     phase: Literal["content", "opened", "body", "object", "behind", "text", "silent"] = "content"
     pending: str = ""
-    raw: list[str] = field(default_factory=list)
-    held: str = ""
-    stop: str = ""
     noisy: bool = False
     ended: bool = False
 
@@ -53,38 +51,29 @@ class InternlmCalls(SteppedCalls):
     """One step a chunk (json 5)."""
 
     State: ClassVar[type] = InternlmState
-    keys = ("parameters", "arguments")
+    style = CallStyle(keys=("parameters", "arguments"))
+    shows_stop = frozenset(("content", "behind"))
 
     def __init__(self, markers: Collection[int], stops: Collection[int], lexer: Lexer) -> None:
-        super().__init__()
+        super().__init__(stops)
         self._markers = markers
-        self._stops = stops
         self._lexer = lexer
-        self._stopped = False
+        self._delta = ""
         self._spoke = False
 
-    def feed(self, segments: Sequence[Segment]) -> list[Event]:
+    def _begin_chunk(self, segments: Sequence[Segment]) -> None:
+        super()._begin_chunk(segments)
+        self._delta, self._spoke = text_of(segments), False
+
+    def _end_chunk(self) -> None:
         state = self.state
-        self._events, self._stepped, self._spoke = [], False, False
-        self._stopped = bool(segments)
-        speaking = state.phase == "content"
-        delta = text_of(segments)
-        segments, state.stop = hold_stop(segments, state.stop, self._stops)
-        self._run(segments)
-        if state.phase in ("content", "behind"):
-            self._run([Text(state.stop)])
-            state.stop = ""
-        if speaking and state.phase == "content" and not self._events:
+        if self._phase_before == state.phase == "content" and not self._events:
             self._events.append(Content(""))
         if state.call is not None and not self._spoke:
-            self._send_step(delta, reads_on=state.ended or not state.noisy)
-        return self._events
+            self._send_step(self._delta, reads_on=state.ended or not state.noisy)
 
-    def finish(self) -> list[Event]:
+    def _end(self) -> None:
         state = self.state
-        self._events = []
-        if self._stopped:
-            self._run([Text(state.stop)])
         for piece in self._lexer.flush(state.held):
             self._take(*piece)
         if state.phase == "opened" and state.call is not None:
@@ -94,9 +83,8 @@ class InternlmCalls(SteppedCalls):
             self._events.append(CallEnd(state.index))
         elif state.phase in ("opened", "body", "object"):
             self._reject()
-        return self._events
 
-    def _run(self, segments: Sequence[Segment]) -> None:
+    def _consume(self, segments: Sequence[Segment]) -> None:
         state = self.state
         for segment in segments:
             if isinstance(segment, Token) and segment.token_id in self._markers:
@@ -140,7 +128,7 @@ class InternlmCalls(SteppedCalls):
     def _open_nothing(self) -> None:
         """What follows a start marker is no call: content, or behind a call not shown."""
         if self.state.call is None:
-            self._give_back("content")
+            self._give_up("content")
         else:
             self._content(self.state.pending)
             self.state.phase, self.state.pending = "behind", ""
@@ -158,8 +146,7 @@ class InternlmCalls(SteppedCalls):
 
     def _read(self, text: str) -> None:
         state = self.state
-        if state.index < 0:
-            state.raw.append(text)
+        self._remember(text)
         position = 0
         if state.phase == "body":
             position = text.find("{")
@@ -178,7 +165,7 @@ class InternlmCalls(SteppedCalls):
         """The body is no call, or was cut."""
         state = self.state
         if not state.named and state.index < 0:
-            self._give_back("text")
+            self._give_up("text")
         elif state.named:
             self._send_cut()
             state.phase, state.call = "silent", None
@@ -186,19 +173,12 @@ class InternlmCalls(SteppedCalls):
             self._events.append(Malformed())
             state.phase, state.call = "silent", None
 
-    def _give_back(self, phase: Literal["content", "text"]) -> None:
+    def _give_up(self, phase: Literal["content", "text"]) -> None:
         state = self.state
         if state.index < 0:
-            self._content(state.pending + "".join(state.raw))
-        state.phase, state.pending, state.raw, state.call = phase, "", [], None
-
-    def _content(self, text: str) -> None:
-        if text:
-            self._events.append(Content(text))
-
-    def _send_name(self, name: str) -> None:
-        super()._send_name(name)
-        self.state.raw = []
+            self._content(state.pending)
+        state.pending, state.call = "", None
+        self._give_back(phase)
 
     def _send_rest(self, *, empty: bool) -> None:
         call = self._call()
@@ -223,27 +203,20 @@ class InternlmCalls(SteppedCalls):
         return common_length(before, now) if now != before else 0
 
 
-class InternlmTools(ToolFormat):
+class InternlmTools(CallFormat):
     """`internlm` (json 5)."""
 
     names = ("internlm",)
     guided_choice = True
+    streams_arguments = True
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary)
         tokens = {vocabulary.token_id(marker): marker for marker in _MARKERS}
         self._markers = {token_id: marker for token_id, marker in tokens.items() if token_id is not None}
-        self._stops = vocabulary.special_tokens.keys() - self._markers.keys()
+        self._stops = self.marks.keys() - self._markers.keys()
         self._lexer = Lexer([marker for marker in _MARKERS if marker not in self._markers.values()])
-        self.marks = {**vocabulary.special_tokens, **self._markers}
+        self.marks |= self._markers
 
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
         return InternlmCalls(self._markers, self._stops, self._lexer)
-
-    def settle(self, outcome: Outcome) -> None:
-        """A malformed call makes everything text."""
-        if outcome.malformed:
-            outcome.calls = []
-        for call in outcome.calls:
-            call.arguments = unique_keys(call.arguments)
-        outcome.called = bool(outcome.calls)

@@ -15,16 +15,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from parsers.engine.assembly import unique_keys
 from parsers.engine.call_list import CallList, CallListState
 from parsers.engine.call_object import CallObject
 from parsers.engine.context import RequestContext
-from parsers.engine.events import CallEnd, Content, Event, Malformed, Segment, Token
+from parsers.engine.events import CallEnd, Content, Malformed, Segment, Token
 from parsers.engine.exceptions import ParserConfigurationError
 from parsers.engine.json_stream import SPACE
-from parsers.engine.scanner import hold_stop, text_of
-from parsers.engine.stage import Outcome, ToolFormat, ToolStage
+from parsers.engine.scanner import text_of
+from parsers.engine.stage import Outcome, ToolStage
 from parsers.engine.vocabulary import Vocabulary
+from parsers.formats.call_stage import CallFormat, merge_repeated_keys
 from parsers.formats.stepping import SteppedCalls, StepState
 
 OPENING, CLOSING = "<tool_calls>", "</tool_calls>"
@@ -41,13 +41,10 @@ class JambaState(StepState):
     """Where the stage stands.
 
     Phases: `content`; `list`; `closed`: behind the list, before its end token; `behind` that; `text`: it was no list of
-    calls, everything is content; `silent`: nothing more is sent. `raw` is the list so far, kept while no
-    call is sent; `stop` a special token that ended the last chunk; `calls` the reader of the list.
+    calls, everything is content; `silent`: nothing more is sent. `calls` is the reader of the list.
     """
 
     phase: Literal["content", "list", "closed", "behind", "text", "silent"] = "content"
-    raw: list[str] = field(default_factory=list)
-    stop: str = ""
     calls: CallListState = field(default_factory=CallListState)
 
 
@@ -56,44 +53,31 @@ class JambaCalls(SteppedCalls):
 
     State: ClassVar[type] = JambaState
     closes_at_once = False
+    shows_stop = frozenset(("content", "behind"))
 
     def __init__(self, opening: int, closing: int, stops: Collection[int]) -> None:
-        super().__init__()
+        super().__init__(stops)
         self._opening = opening
         self._closing = closing
-        self._stops = stops
-        self._fresh = False
-        self._stopped = False
+        self._delta = ""
 
-    def feed(self, segments: Sequence[Segment]) -> list[Event]:
-        state = self.state
-        self._events, self._fresh, self._stepped = [], False, False
-        self._stopped = bool(segments)
-        speaking = state.phase == "content"
-        delta = text_of(segments)
-        segments, state.stop = hold_stop(segments, state.stop, self._stops)
-        self._run(segments)
-        if state.phase in ("content", "behind"):
-            self._text(state.stop)
-            state.stop = ""
-        if speaking and state.phase == "content" and not self._events:
+    def _begin_chunk(self, segments: Sequence[Segment]) -> None:
+        super()._begin_chunk(segments)
+        self._delta = text_of(segments)
+
+    def _end_chunk(self) -> None:
+        if self._phase_before == self.state.phase == "content" and not self._events:
             self._events.append(Content(""))
         if self._has_call and not self._fresh:
-            self._send_step(delta, reads_on=True)
-        return self._events
-
-    def finish(self) -> list[Event]:
-        state = self.state
-        self._events = []
-        if self._stopped:
-            self._text(state.stop)
-        if self._has_call and self._call().complete:
-            self._end()
-        elif self._has_call and state.named:
-            self._send_cut()
-        return self._events
+            self._send_step(self._delta, reads_on=True)
 
     def _end(self) -> None:
+        if self._has_call and self._call().complete:
+            self._end_calls()
+        elif self._has_call and self.state.named:
+            self._send_cut()
+
+    def _end_calls(self) -> None:
         """The last call goes out to its end, and nothing behind it."""
         if self._has_call:
             self._send_rest(empty=False)
@@ -107,7 +91,7 @@ class JambaCalls(SteppedCalls):
     def _call(self) -> CallObject:
         return CallList(self.state.calls).call
 
-    def _run(self, segments: Sequence[Segment]) -> None:
+    def _consume(self, segments: Sequence[Segment]) -> None:
         state = self.state
         for place, segment in enumerate(segments):
             token_id = segment.token_id if isinstance(segment, Token) else None
@@ -120,33 +104,28 @@ class JambaCalls(SteppedCalls):
             elif token_id == self._closing and state.phase == "closed":
                 state.phase = "behind"
             elif token_id == self._opening and state.phase == "behind":
-                self._end()
+                self._end_calls()
             elif token_id in (self._opening, self._closing) and state.phase == "list":
                 state.raw.append(segment.text)
                 self._reject()
             else:
-                self._text(segment.text)
+                self._run(segment.text)
 
     def _opens(self, segments: Sequence[Segment]) -> bool:
         """Whether a list follows; white space in front of it in the same chunk is not shown."""
         return bool(segments) and isinstance(segments[0], Token) and segments[0].token_id == self._opening
 
-    def _text(self, text: str) -> None:
-        state = self.state
-        position = 0
-        while position < len(text):
-            match state.phase:
-                case "list":
-                    position = self._read(text, position)
-                case "closed":
-                    self._remember(text[position:])
-                    if text[position:].strip():
-                        self._reject()
-                    return
-                case phase:
-                    if phase in ("content", "text"):
-                        self._content(text[position:])
-                    return
+    def _step(self, text: str, position: int) -> int:
+        match self.state.phase:
+            case "list":
+                return self._read(text, position)
+            case "closed":
+                self._remember(text[position:])
+                if text[position:].strip():
+                    self._reject()
+            case "content" | "text":
+                self._content(text[position:])
+        return len(text)
 
     def _read(self, text: str, position: int) -> int:
         state = self.state
@@ -181,23 +160,10 @@ class JambaCalls(SteppedCalls):
         """The list is no list of calls."""
         state = self.state
         if state.index < 0:
-            state.phase, raw, state.raw = "text", state.raw, []
-            self._content("".join(raw))
+            self._give_back("text")
             return
         self._events.append(CallEnd(state.index, malformed=True) if state.named else Malformed())
         state.phase = "silent"
-
-    def _remember(self, text: str) -> None:
-        if self.state.index < 0:
-            self.state.raw.append(text)
-
-    def _content(self, text: str) -> None:
-        if text:
-            self._events.append(Content(text))
-
-    def _send_name(self, name: str) -> None:
-        super()._send_name(name)
-        self.state.raw = []
 
     def _first_length(self, now: str, delta: str) -> int | None:
         """Up to the first place where the chunk's text occurs, or everything once the list is closed."""
@@ -227,7 +193,7 @@ def _common_punctuation(one: str, other: str) -> int:
     return min(len(one), len(other))
 
 
-class JambaTools(ToolFormat):
+class JambaTools(CallFormat):
     """`jamba` (json 4)."""
 
     names = ("jamba",)
@@ -240,8 +206,8 @@ class JambaTools(ToolFormat):
         if opening is None or closing is None:
             raise ParserConfigurationError(f"the tokenizer has no {OPENING} and {CLOSING} tokens")
         self._opening, self._closing = opening, closing
-        self._stops = vocabulary.special_tokens.keys() - {opening, closing}
-        self.marks = {**vocabulary.special_tokens, opening: OPENING, closing: CLOSING}
+        self._stops = self.marks.keys() - {opening, closing}
+        self.marks |= {opening: OPENING, closing: CLOSING}
 
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
         return JambaCalls(self._opening, self._closing, self._stops)
@@ -249,7 +215,6 @@ class JambaTools(ToolFormat):
     def settle(self, outcome: Outcome) -> None:
         """Complete calls of a list that was cut count; an empty list counts as calls, so its text is not shown."""
         outcome.calls = [call for call in outcome.calls if not call.malformed]
-        for call in outcome.calls:
-            call.arguments = unique_keys(call.arguments)
+        merge_repeated_keys(outcome)
         is_list = bool(_EMPTY_LIST.search(outcome.raw) or _CUT_LIST.search(outcome.raw))
         outcome.called = bool(outcome.calls) or (is_list and OPENING not in (outcome.content or ""))

@@ -11,17 +11,17 @@ end.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from parsers.engine.assembly import collect, unique_keys
-from parsers.engine.call_object import CallObject
+from parsers.engine.assembly import collect
+from parsers.engine.call_object import EITHER_KEY, CallObject
 from parsers.engine.context import RequestContext
-from parsers.engine.events import CallEnd, Content, Event, Malformed, Segment, Text, Token
+from parsers.engine.events import CallEnd, Content, Malformed, Segment, Text, Token
 from parsers.engine.json_stream import SPACE
-from parsers.engine.scanner import hold_stop
-from parsers.engine.stage import Outcome, ToolFormat, ToolStage
+from parsers.engine.stage import Outcome, ToolStage
 from parsers.engine.vocabulary import Vocabulary
+from parsers.formats.call_stage import CallFormat
 from parsers.formats.stepping import SteppedCalls, StepState
 
 TAGS = ("<|python_tag|>", "<|python_start|>")
@@ -37,17 +37,15 @@ class LlamaState(StepState):
 
     Phases: `prose`, in which an object may begin; `tagged`: behind a tag or bracket that must be followed by one;
     `object` inside it, `behind` it; `text`: no object counts any more, everything is content; `silent`: a call that was
-    sent turned out malformed. `spoken`: there was prose; `line`: only white space so far on this line of it.
-    `raw` is the text of the first object, kept while no call is sent; `stop` a special token that ended the last chunk.
-    `after` is the beginning of the text behind the current call.
+    sent turned out malformed. `spoken`: there was prose; `line`: only white space so far on this line of it;
+    `silent_text`: the text is what an object was that is no call, in which vLLM sends no empty entries. `after` is the
+    beginning of the text behind the current call.
     """
 
     phase: Phase = "prose"
     spoken: bool = False
     line: bool = True
     silent_text: bool = False
-    raw: list[str] = field(default_factory=list)
-    stop: str = ""
     after: str = ""
 
 
@@ -55,58 +53,63 @@ class LlamaCalls(SteppedCalls):
     """One step a chunk (json 2)."""
 
     State: ClassVar[type] = LlamaState
-    keys = ("arguments", "parameters")
+    style = EITHER_KEY
 
     def __init__(self, tags: Collection[int], stops: Collection[int]) -> None:
-        super().__init__()
+        super().__init__(stops)
         self._tags = tags
-        self._stops = stops
-        self._fresh = False
-        self._stopped = False
+        self._speaks = False
 
-    # --- one chunk --------------------------------------------------------------------------------------------------
+    def _begin_chunk(self, segments: Sequence[Segment]) -> None:
+        super()._begin_chunk(segments)
+        self._speaks = self._is_prose()
 
-    def feed(self, segments: Sequence[Segment]) -> list[Event]:
+    def _is_prose(self) -> bool:
+        return self.state.phase in ("prose", "text") and not self.state.silent_text
+
+    def _is_stop_shown(self) -> bool:
+        return self.state.phase == "behind" or self._is_prose()
+
+    def _end_chunk(self) -> None:
         state = self.state
-        self._events, self._fresh, self._stepped = [], False, False
-        self._stopped = bool(segments)
-        speaking = state.phase in ("prose", "text") and not state.silent_text
-        segments, state.stop = hold_stop(segments, state.stop, self._stops)
-        self._run(segments)
-        if state.phase == "behind" or (state.phase in ("prose", "text") and not state.silent_text):
-            self._run([Text(state.stop)])
-            state.stop = ""
-        if speaking and not self._events and state.phase in ("prose", "text"):
+        if self._speaks and not self._events and state.phase in ("prose", "text"):
             self._events.append(Content(""))
         if state.call is not None and not self._fresh:
             self._send_step("", reads_on=self._reads_on(state.after))
-        return self._events
 
-    def _run(self, segments: Sequence[Segment]) -> None:
+    def _end(self) -> None:
         state = self.state
-        for segment in segments:
-            if isinstance(segment, Token) and segment.token_id in self._tags and state.phase == "prose":
-                self._remember(segment.text)
-                state.phase = "tagged"
-            else:
-                self._consume(segment.text)
+        if state.phase == "behind" and state.call is not None:
+            self._send_rest(empty=False)
+            self._events.append(CallEnd(state.index))
+        elif state.phase in ("tagged", "object") and state.index < 0:
+            self._give_up()
+        elif state.phase == "object" and state.named:
+            self._send_cut()
+        elif state.phase == "object":
+            self._events.append(Malformed())
 
-    def _consume(self, text: str) -> None:
-        position = 0
-        while position < len(text):
-            match self.state.phase:
-                case "prose":
-                    position = self._prose(text, position)
-                case "tagged":
-                    position = self._tagged(text, position)
-                case "object":
-                    position = self._object(text, position)
-                case "behind":
-                    position = self._behind(text, position)
-                case phase:
-                    if phase == "text":
-                        self._content(text[position:])
-                    return
+    def _consume(self, segments: Sequence[Segment]) -> None:
+        for segment in segments:
+            if isinstance(segment, Token) and segment.token_id in self._tags and self.state.phase == "prose":
+                self._remember(segment.text)
+                self.state.phase = "tagged"
+            else:
+                self._run(segment.text)
+
+    def _step(self, text: str, position: int) -> int:
+        match self.state.phase:
+            case "prose":
+                return self._prose(text, position)
+            case "tagged":
+                return self._tagged(text, position)
+            case "object":
+                return self._object(text, position)
+            case "behind":
+                return self._behind(text, position)
+            case "text":
+                self._content(text[position:])
+        return len(text)
 
     def _prose(self, text: str, position: int) -> int:
         """Up to an object that begins a line; a brace elsewhere in prose ends the search for calls."""
@@ -137,7 +140,7 @@ class LlamaCalls(SteppedCalls):
             return position
         if text[position] not in SPACE:
             is_list = state.raw[0].startswith("[")
-            self._give_back()
+            self._give_up()
             if is_list:
                 state.phase, state.silent_text, state.spoken, state.line = "prose", False, True, False
             return position
@@ -184,65 +187,37 @@ class LlamaCalls(SteppedCalls):
         """The object is no call."""
         state = self.state
         if state.index < 0:
-            self._give_back()
+            self._give_up()
         elif state.call.name is None:
             state.phase, state.call = "behind", None
         else:
             self._events.append(CallEnd(state.index, malformed=True) if state.named else Malformed())
             state.phase, state.call = "silent", None
 
-    def _give_back(self) -> None:
+    def _give_up(self) -> None:
         """What looked like a call is content, and so is the rest."""
         state = self.state
-        state.phase, state.call, state.silent_text = "text", None, True
-        raw, state.raw = state.raw, []
-        self._content("".join(raw))
-
-    def _send_name(self, name: str) -> None:
-        super()._send_name(name)
-        self.state.raw = []
+        state.call, state.silent_text = None, True
+        self._give_back("text")
 
     @staticmethod
     def _reads_on(after: str) -> bool:
         """Whether vLLM can still read the text with this behind a call, and so sends an empty entry."""
         return not after.strip() or (len(after) <= 2 and not set("}]") & set(after))
 
-    def finish(self) -> list[Event]:
-        state = self.state
-        self._events = []
-        if self._stopped:
-            self._run([Text(state.stop)])
-        if state.phase == "behind" and state.call is not None:
-            self._send_rest(empty=False)
-            self._events.append(CallEnd(state.index))
-        elif state.phase in ("tagged", "object") and state.index < 0:
-            self._give_back()
-        elif state.phase == "object" and state.named:
-            self._send_cut()
-        elif state.phase == "object":
-            self._events.append(Malformed())
-        return self._events
 
-    def _remember(self, text: str) -> None:
-        if self.state.index < 0:
-            self.state.raw.append(text)
-
-    def _content(self, text: str) -> None:
-        if text:
-            self._events.append(Content(text))
-
-
-class Llama3JsonTools(ToolFormat):
+class Llama3JsonTools(CallFormat):
     """`llama3_json`, `llama4_json` (json 2)."""
 
     names = ("llama3_json", "llama4_json")
+    streams_arguments = True
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary)
         tags = {vocabulary.token_id(tag): tag for tag in TAGS}
         self._tags = {token_id: tag for token_id, tag in tags.items() if token_id is not None}
-        self._stops = vocabulary.special_tokens.keys() - self._tags.keys()
-        self.marks = {**vocabulary.special_tokens, **self._tags}
+        self._stops = self.marks.keys() - self._tags.keys()
+        self.marks |= self._tags
 
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
         return LlamaCalls(self._tags, self._stops)
@@ -255,8 +230,4 @@ class Llama3JsonTools(ToolFormat):
             outcome.calls, outcome.malformed = found.calls, found.malformed
             if found.calls:
                 outcome.content = None
-        if outcome.malformed:
-            outcome.calls = []
-        for call in outcome.calls:
-            call.arguments = unique_keys(call.arguments)
-        outcome.called = bool(outcome.calls)
+        super().settle(outcome)

@@ -9,88 +9,68 @@ its first closing bracket, even one inside the arguments.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from parsers.engine.assembly import unique_keys
 from parsers.engine.call_list import CallList, CallListState
-from parsers.engine.call_object import CallObject
+from parsers.engine.call_object import EITHER_KEY, CallObject
 from parsers.engine.context import RequestContext
-from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Event, Malformed, Segment
+from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Malformed
 from parsers.engine.lexer import Lexer
-from parsers.engine.scanner import hold_stop, text_of
-from parsers.engine.stage import Outcome, ToolFormat, ToolStage
-from parsers.engine.vocabulary import Vocabulary
+from parsers.engine.stage import ToolStage
+from parsers.formats.call_stage import CallFormat, CallStage, CallStageState
 
 WORD = "functools"
 
 
 @dataclass(slots=True)
-class PhiState:
+class PhiState(CallStageState):
     """Where the stage stands.
 
     Phases: `content`; `list`; `behind` it; `text`: it was no list of calls, everything is content; `silent`: the same,
-    but a part of it is sent. `held` may begin the word; `raw` is the list so far, kept while no call is sent; `stop` a
-    special token that ended the last chunk. `index` is the last call, `sent` that one is out.
+    but a part of it is sent. `index` is the last call, `sent` that an earlier chunk had one.
     """
 
     phase: Literal["content", "list", "behind", "text", "silent"] = "content"
-    held: str = ""
-    raw: list[str] = field(default_factory=list)
-    stop: str = ""
     calls: CallListState = field(default_factory=CallListState)
     index: int = -1
     sent: bool = False
 
 
-class PhiCalls(ToolStage):
+class PhiCalls(CallStage):
     """Text is sent as it comes, calls when they are whole (json 8)."""
 
     State: ClassVar[type] = PhiState
+    shows_stop = frozenset()
 
     def __init__(self, stops: Collection[int]) -> None:
-        super().__init__()
-        self._stops = stops
+        super().__init__(stops)
         self._lexer = Lexer([WORD + "["])
-        self._events: list[Event] = []
-        self._stopped = False
 
-    def feed(self, segments: Sequence[Segment]) -> list[Event]:
-        state = self.state
-        self._events = []
-        self._stopped = bool(segments)
-        segments, state.stop = hold_stop(segments, state.stop, self._stops)
-        self._run(text_of(segments))
-        if state.index >= 0:
-            state.sent, state.raw = True, []
-        return self._events
+    @property
+    def _sent(self) -> bool:
+        return bool(self.state.sent)
 
-    def finish(self) -> list[Event]:
-        state = self.state
-        self._events = []
-        if self._stopped:
-            self._run(state.stop)
-        if state.phase == "list":
+    def _end_chunk(self) -> None:
+        if self.state.index >= 0:
+            self.state.sent, self.state.raw = True, []
+
+    def _end(self) -> None:
+        if self.state.phase == "list":
             self._reject()
-        self._content(state.held)
-        state.held = state.stop = ""
-        return self._events
+        self._content(self.state.held)
 
-    def _run(self, text: str) -> None:
-        state = self.state
-        text, state.held = state.held + text, ""
-        position = 0
-        while position < len(text):
-            match state.phase:
-                case "content":
-                    position = self._find(text, position)
-                case "list":
-                    position = self._read(text, position)
-                case phase:
-                    if phase == "text":
-                        self._content(text[position:])
-                    return
+    def _step(self, text: str, position: int) -> int:
+        match self.state.phase:
+            case "content":
+                return self._find(text, position)
+            case "list":
+                return self._read(text, position)
+            case "text":
+                self._content(text[position:])
+        return len(text)
 
     def _find(self, text: str, position: int) -> int:
         state = self.state
@@ -105,11 +85,10 @@ class PhiCalls(ToolStage):
 
     def _read(self, text: str, position: int) -> int:
         state = self.state
-        calls = CallList(state.calls, keys=("arguments", "parameters"))
+        calls = CallList(state.calls, EITHER_KEY)
         was_open = calls.in_element
         end = calls.feed(text, position)
-        if not state.sent:
-            state.raw.append(text[position:end])
+        self._remember(text[position:end])
         if calls.bad or (calls.closed and state.index < 0):
             self._reject()
         elif calls.closed:
@@ -139,30 +118,16 @@ class PhiCalls(ToolStage):
             state.phase = "silent"
             return
         self._events = [event for event in self._events if isinstance(event, Content)]
-        state.phase, raw, state.raw, state.index = "text", state.raw, [], -1
-        self._content("".join(raw))
-
-    def _content(self, text: str) -> None:
-        if text:
-            self._events.append(Content(text))
+        state.index = -1
+        self._give_back("text")
 
 
-class Phi4MiniTools(ToolFormat):
+class Phi4MiniTools(CallFormat):
     """`phi4_mini_json` (json 8)."""
 
     names = ("phi4_mini_json",)
     guided_choice = True
     merges_entries = True
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        super().__init__(vocabulary)
-        self.marks = vocabulary.special_tokens
-
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
         return PhiCalls(self.marks.keys())
-
-    def settle(self, outcome: Outcome) -> None:
-        """All or nothing."""
-        if outcome.malformed:
-            outcome.calls = []
-        outcome.called = bool(outcome.calls)

@@ -7,20 +7,20 @@ dumped if the text ended now is known from their unsent end.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from parsers.engine.call_object import CallObject, CallObjectState
-from parsers.engine.events import CallArguments, CallEnd, CallStart, Event
+from parsers.engine.call_object import PLAIN, CallObject, CallObjectState, CallStyle
+from parsers.engine.events import CallArguments, CallEnd, CallStart, Segment
 from parsers.engine.json_stream import common_length
-from parsers.engine.stage import ToolStage
+from parsers.formats.call_stage import CallStage, CallStageState
 
 FALSY = frozenset(("", "null", "false", "0", "0.0", "-0", "-0.0", '""', "[]", "{}"))
 
 
 @dataclass(slots=True)
-class StepState:
+class StepState(CallStageState):
     """What is known of the current call.
 
     `call` is its reader, `index` its number once it is named; `unsent` its arguments that wait, `begun` that some are
@@ -35,20 +35,28 @@ class StepState:
     previous: str = ""
 
 
-class SteppedCalls(ToolStage):
+class SteppedCalls(CallStage):
     """Base of the stages that send this way. `closes_at_once`: the rest of a call goes out as soon as it is closed."""
 
     State: ClassVar[type] = StepState
-    keys: ClassVar[Sequence[str]] = ("arguments",)
+    style: ClassVar[CallStyle] = PLAIN
     closes_at_once: ClassVar[bool] = True
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._events: list[Event] = []
+    def __init__(self, stops: Collection[int]) -> None:
+        super().__init__(stops)
         self._stepped = False
+        self._fresh = False
+
+    @property
+    def _sent(self) -> bool:
+        return bool(self.state.index >= 0)
+
+    def _begin_chunk(self, segments: Sequence[Segment]) -> None:
+        """Nothing is sent yet, and no call began."""
+        self._stepped = self._fresh = False
 
     def _call(self) -> CallObject:
-        return CallObject(self.state.call, keys=self.keys)
+        return CallObject(self.state.call, self.style)
 
     def _begin_call(self) -> None:
         state = self.state
@@ -103,7 +111,7 @@ class SteppedCalls(ToolStage):
     def _send_name(self, name: str) -> None:
         state = self.state
         state.index += 1
-        state.named = True
+        state.named, state.raw = True, []
         self._events.append(CallStart(state.index, name))
         self._stepped = True
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from parsers.engine.events import CallArguments, CallEnd, CallStart, Event
-from parsers.engine.stage import ToolStage
+from parsers.engine.assembly import unique_keys
+from parsers.engine.call_object import CallObject
+from parsers.engine.events import CallArguments, CallEnd, CallStart
+from parsers.formats.call_stage import CallStage, CallStageState
 
 
 @dataclass(slots=True)
@@ -23,24 +25,35 @@ class WaitingCall:
 
 
 @dataclass(slots=True)
-class WaitingState:
-    """`index` is the last call sent, `waiting` the calls that are not sent completely; `raw` the text of the calls so
-    far, kept while none of them is sent.
+class WaitingState(CallStageState):
+    """`index` is the last call sent, `waiting` the calls that are not sent completely; `named` that the call being read
+    is the last of them.
     """
 
     index: int = -1
     waiting: list[WaitingCall] = field(default_factory=list)
-    raw: list[str] = field(default_factory=list)
+    named: bool = False
 
 
-class WaitingCalls(ToolStage):
+class WaitingCalls(CallStage):
     """Base of the stages that send this way."""
 
     State: ClassVar[type] = WaitingState
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._events: list[Event] = []
+    @property
+    def _sent(self) -> bool:
+        return bool(self.state.index >= 0)
+
+    def _note(self, call: CallObject) -> None:
+        """Queues the call being read once it has a name, and its arguments once they are whole."""
+        state = self.state
+        if call.state.name is not None and not state.named:
+            state.waiting.append(WaitingCall(call.state.name))
+            state.named = True
+        whole = state.named and call.state.arguments_done and call.state.opened_by in '{"'
+        if whole and state.waiting and state.waiting[-1].arguments is None:
+            arguments = call.take()
+            state.waiting[-1].arguments = unique_keys(arguments) if call.state.opened_by == "{" else arguments
 
     def _send_step(self) -> None:
         """The name of the last call, then its brace, then the rest; the calls before it go out whole."""

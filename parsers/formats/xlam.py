@@ -17,20 +17,18 @@ that completes it, the arguments when they are whole: first their brace, with th
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from parsers.engine.assembly import unique_keys
-from parsers.engine.call_object import CallObject, CallObjectState
+from parsers.engine.call_object import VERBATIM, CallObject, CallObjectState
 from parsers.engine.context import RequestContext
-from parsers.engine.events import CallEnd, Content, Event, Malformed, Segment
+from parsers.engine.events import CallEnd, Content, Malformed
 from parsers.engine.json_stream import SPACE
 from parsers.engine.lexer import Lexer
-from parsers.engine.scanner import hold_stop, text_of
-from parsers.engine.stage import FoundCall, Outcome, ToolFormat, ToolStage
-from parsers.engine.vocabulary import Vocabulary
-from parsers.formats.waiting import WaitingCall, WaitingCalls, WaitingState
+from parsers.engine.stage import FoundCall, Outcome, ToolStage
+from parsers.formats.call_stage import CallFormat
+from parsers.formats.waiting import WaitingCalls, WaitingState
 
 FENCE, TOOL_CALLS, OPENING, CLOSING, THOUGHT = "```", "[TOOL_CALLS]", "<tool_call>", "</tool_call>", "</think>"
 
@@ -47,66 +45,41 @@ class XlamState(WaitingState):
 
     Phases: `start` of the answer; `prose`; `wrapped`: behind a marker that a list has to follow; `list`; `closing`:
     behind the list, before the end of its wrapping; `end`: nothing may follow; `text`: everything is content; `silent`:
-    a list was no JSON but a part of it is sent. `marker` opened the wrapping; `held` may begin a marker, its first
-    `out` code points are sent already; `stop` is a special token that ended the last chunk. `place` is the place in the
-    list, `call` the reader of its open element, `named` that the element is the last of the `waiting` calls.
+    a list was no JSON but a part of it is sent. `marker` opened the wrapping; the first `out` code points of `held` are
+    sent already. `place` is the place in the list, `call` the reader of its open element.
     """
 
     phase: Phase = "start"
     marker: str = ""
-    held: str = ""
     out: int = 0
-    stop: str = ""
     place: Place = "outside"
     call: CallObjectState | None = None
-    named: bool = False
 
 
 class XlamCalls(WaitingCalls):
     """One step a chunk (json 9)."""
 
     State: ClassVar[type] = XlamState
+    shows_stop = frozenset(("start", "prose"))
 
     def __init__(self, stops: Collection[int]) -> None:
-        super().__init__()
-        self._stops = stops
+        super().__init__(stops)
         self._markers = Lexer([FENCE, TOOL_CALLS, OPENING, THOUGHT])
-        self._stopped = False
 
-    def feed(self, segments: Sequence[Segment]) -> list[Event]:
+    def _end_chunk(self) -> None:
         state = self.state
-        self._events = []
-        self._stopped = bool(segments)
-        speaking = state.phase in ("start", "prose")
-        segments, state.stop = hold_stop(segments, state.stop, self._stops)
-        self._run(text_of(segments))
-        if state.phase in ("start", "prose"):
-            self._run(state.stop)
-            state.stop = ""
-        if speaking and state.phase in ("start", "prose") and not self._events and not state.held:
+        speaks = self._phase_before in self.shows_stop and state.phase in self.shows_stop
+        if speaks and not self._events and not state.held:
             self._events.append(Content(""))
         self._send_step()
-        return self._events
 
-    def finish(self) -> list[Event]:
+    def _end(self) -> None:
         state = self.state
-        self._events = []
-        if self._stopped:
-            self._run(state.stop)
         if state.phase in ("wrapped", "list") or (state.phase == "closing" and state.marker != TOOL_CALLS):
             self._reject()
             state.waiting = []
         self._send_all()
-        self._say(state.held)
-        state.held = state.stop = ""
-        return self._events
-
-    def _run(self, text: str) -> None:
-        state = self.state
-        text, state.held = state.held + text, ""
-        position = 0
-        while position < len(text):
-            position = self._step(text, position)
+        self._content(state.held)
 
     def _step(self, text: str, position: int) -> int:
         match self.state.phase:
@@ -121,7 +94,7 @@ class XlamCalls(WaitingCalls):
             case "end":
                 return self._nothing(text, position)
             case "text":
-                self._say(text[position:])
+                self._content(text[position:])
         return len(text)
 
     # --- where a list may begin -----------------------------------------------------------------------------------
@@ -137,20 +110,20 @@ class XlamCalls(WaitingCalls):
         if state.phase == "start" and before.strip():
             start = end - len(before.lstrip())
             if text[start] == "[":
-                self._say(text[position:start])
+                self._content(text[position:start])
                 state.phase, state.marker = "list", "["
                 return start
             state.phase = "prose"
-        self._say(before)
+        self._content(before)
         if not marker:
             state.held = text[end:]
             if state.phase == "prose" and len(state.held) == 1 and state.held in "<[":
-                self._say(state.held)
+                self._content(state.held)
                 state.out = 1
             return len(text)
         state.phase, state.marker = "wrapped", marker
         if marker == THOUGHT:
-            self._say(marker)
+            self._content(marker)
         else:
             state.raw.append(marker[state.out :])
         state.out = 0
@@ -170,7 +143,7 @@ class XlamCalls(WaitingCalls):
         if start == len(inner) or (state.marker == FENCE and "json".startswith(inner)):
             state.held = inner
             return len(text)
-        self._give_back("prose")
+        self._give_up("prose")
         return position
 
     # --- the list -------------------------------------------------------------------------------------------------
@@ -209,17 +182,12 @@ class XlamCalls(WaitingCalls):
 
     def _element(self, text: str, position: int) -> int:
         state = self.state
-        call = CallObject(state.call, verbatim=True)
+        call = CallObject(state.call, VERBATIM)
         end = call.feed(text, position)
         self._remember(text[position:end])
-        if call.state.name is not None and not state.named:
-            state.waiting.append(WaitingCall(call.state.name))
-            state.named = True
+        self._note(call)
         if call.bad or (call.state.arguments_done and call.state.opened_by not in '{"'):
             self._reject()
-        elif state.named and call.state.arguments_done and state.waiting and state.waiting[-1].arguments is None:
-            arguments = call.take()
-            state.waiting[-1].arguments = unique_keys(arguments) if call.state.opened_by == "{" else arguments
         if call.done and state.phase == "list":
             self._end_element(call)
         return end
@@ -265,23 +233,17 @@ class XlamCalls(WaitingCalls):
         state = self.state
         if state.index < 0:
             state.waiting = []
-            self._give_back("text")
+            self._give_up("text")
             return
         self._events.append(Malformed())
         state.phase, state.call, state.held = "silent", None, ""
         self._drop_incomplete()
 
-    def _give_back(self, phase: Phase) -> None:
-        state = self.state
-        state.phase, state.call, state.place = phase, None, "outside"
-        raw, state.raw = state.raw, []
-        self._say("".join(raw))
+    def _give_up(self, phase: Phase) -> None:
+        self.state.call, self.state.place = None, "outside"
+        self._give_back(phase)
 
-    def _remember(self, text: str) -> None:
-        if self.state.index < 0 and text:
-            self.state.raw.append(text)
-
-    def _say(self, text: str) -> None:
+    def _content(self, text: str) -> None:
         """Content, but what of it is sent already."""
         state = self.state
         text, state.out = text[state.out :], max(0, state.out - len(text))
@@ -289,24 +251,18 @@ class XlamCalls(WaitingCalls):
             self._events.append(Content(text))
 
 
-class XlamTools(ToolFormat):
+class XlamTools(CallFormat):
     """`xlam` (json 9)."""
 
     names = ("xlam",)
     guided_choice = True
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        super().__init__(vocabulary)
-        self.marks = vocabulary.special_tokens
 
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
         return XlamCalls(self.marks.keys())
 
     def settle(self, outcome: Outcome) -> None:
         """All or nothing; beside a wrapping even an empty text is content, without white space at its ends."""
-        if outcome.malformed:
-            outcome.calls = []
-        outcome.called = bool(outcome.calls)
+        super().settle(outcome)
         if outcome.raw.lstrip()[:2] not in ("[{", "[ ", "[\n", "[\t"):
             outcome.keeps_blank, outcome.content = True, (outcome.content or "").strip()
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parsers.engine.assembly import dump_json
-from parsers.engine.call_object import CallObject, CallObjectState
+from parsers.engine.call_object import CallObject, CallObjectState, CallStyle
 from parsers.engine.state import dump, load
 
 
@@ -16,11 +16,11 @@ def read(text, size, *, keys=("arguments",)):
     state, arguments, rest = CallObjectState(), "", ""
     for at in range(0, len(text), size):
         state = load(CallObjectState, json.loads(json.dumps(dump(state))))
-        call = CallObject(state, keys=keys)
+        call = CallObject(state, CallStyle(keys=keys))
         piece = text[at : at + size]
         rest += piece[call.feed(piece) :]
         arguments += call.take()
-    call = CallObject(state, keys=keys)
+    call = CallObject(state, CallStyle(keys=keys))
     ending = "call" if call.complete else "object" if call.done else "bad" if call.bad else "open"
     return state.name, arguments, ending, rest
 
@@ -94,7 +94,7 @@ def test_closed_arguments():
 def test_the_only_key_may_be_the_name(text, expected, size):
     state, arguments = CallObjectState(), ""
     for at in range(0, len(text), size):
-        call = CallObject(state, keyed=True, whole_numbers=True)
+        call = CallObject(state, CallStyle(keyed=True, whole_numbers=True))
         call.feed(text[at : at + size])
         arguments += call.take()
     ending = "call" if call.complete else "object" if call.done else "bad" if call.bad else "open"

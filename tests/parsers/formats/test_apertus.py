@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parsers.engine.assembly import CallDelta
+from tests.parsers.formats.call_checks import check_anything, check_says, check_text
 from tests.parsers.support import FakeVocabulary, Runner, context_of, fold, plan_of, summary, tool
 
 PREFIX, SUFFIX = "<|tools_prefix|>", "<|tools_suffix|>"
@@ -64,19 +65,12 @@ TEXT = [
 
 @pytest.mark.parametrize(("output", "expected"), GOOD)
 def test_every_grouping_says_the_same(output, expected):
-    run = runner()
-    content, calls = expected
-    assert summary(run.message(output + "<eos>")) == (None, content, calls)
-    assert {(text.strip(), found) for _, text, found in run.folds(output + "<eos>").values()} == {
-        ((content or ""), calls)
-    }
+    check_says(runner(), output, *expected, exactly=False)
 
 
 @pytest.mark.parametrize("output", TEXT)
 def test_what_is_no_list_is_text(output):
-    run = runner()
-    assert summary(run.message(output + "<eos>")) == (None, output, ())
-    assert set(run.folds(output + "<eos>").values()) == {("", output, ())}
+    check_text(runner(), output)
 
 
 @pytest.mark.parametrize("body", ['[{"pi', '[{"ping": ', '[{"ping": {"a": "New Yo', '[{"ping": {"a": 1'])
@@ -122,10 +116,7 @@ def test_closing_brackets_wait_for_the_next_call():
     st.integers(1, 6),
 )
 def test_any_text_streams_through_snapshots(pieces, size):
-    run = runner()
-    output = "".join(pieces)
-    run.message(output)
-    assert run.deltas(output, size) == run.deltas(output, size, snapshots=True)
+    check_anything(runner(), "".join(pieces), size)
 
 
 @pytest.mark.parametrize("piece", ["x", "<|tools_", '{"ping": {}},', "[", '\\"', " 1,"])

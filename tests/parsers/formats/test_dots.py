@@ -6,6 +6,7 @@ import time
 import pytest
 
 from parsers.engine.assembly import CallDelta
+from tests.parsers.formats.call_checks import check_says, check_text
 from tests.parsers.support import FakeVocabulary, Runner, context_of, fold, plan_of, summary, tool
 
 PROPERTIES = {
@@ -77,17 +78,12 @@ TEXT = [
 
 @pytest.mark.parametrize(("output", "expected"), GOOD)
 def test_every_grouping_says_the_same(output, expected):
-    run = runner()
-    content, calls = expected
-    assert summary(run.message(output + "<eos>")) == (None, content, calls)
-    assert set(run.folds(output + "<eos>").values()) == {("", content or "", calls)}
+    check_says(runner(), output, *expected)
 
 
 @pytest.mark.parametrize("output", TEXT)
 def test_what_is_no_call_is_text(output):
-    run = runner()
-    assert summary(run.message(output + "<eos>")) == (None, output, ())
-    assert set(run.folds(output + "<eos>").values()) == {("", output, ())}
+    check_text(runner(), output)
 
 
 @pytest.mark.parametrize(

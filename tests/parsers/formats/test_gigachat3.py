@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parsers.engine.assembly import CallDelta
+from tests.parsers.formats.call_checks import check_anything, check_says, check_text
 from tests.parsers.support import FakeVocabulary, Runner, context_of, fold, plan_of, summary, tool
 
 SEPARATOR, ROLE, FUNCTION = "<|message_sep|>", "function call<|role_sep|>", "<|function_call|>"
@@ -57,17 +58,12 @@ TEXT = [
 
 @pytest.mark.parametrize(("output", "expected"), GOOD)
 def test_every_grouping_says_the_same(output, expected):
-    run = runner()
-    content, calls = expected
-    assert summary(run.message(output + "<eos>")) == (None, content, calls)
-    assert set(run.folds(output + "<eos>").values()) == {("", content or "", calls)}
+    check_says(runner(), output, *expected)
 
 
 @pytest.mark.parametrize("output", TEXT)
 def test_what_is_no_call_is_text(output):
-    run = runner()
-    assert summary(run.message(output + "<eos>")) == (None, output, ())
-    assert set(run.folds(output + "<eos>").values()) == {("", output, ())}
+    check_text(runner(), output)
 
 
 @pytest.mark.parametrize(
@@ -98,10 +94,7 @@ def test_a_chunk_sends_content_or_the_name_or_arguments():
     st.integers(1, 6),
 )
 def test_any_text_streams_through_snapshots(pieces, size):
-    run = runner()
-    output = "".join(pieces)
-    run.message(output)
-    assert run.deltas(output, size) == run.deltas(output, size, snapshots=True)
+    check_anything(runner(), "".join(pieces), size)
 
 
 @pytest.mark.parametrize("piece", ["x", "function ", "<|", PARIS_TEXT + FUNCTION, SEPARATOR])

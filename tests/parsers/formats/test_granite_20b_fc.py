@@ -1,12 +1,10 @@
 """Granite 20B function calls: whole answers, every grouping, one step a chunk, what is no call."""
 
-import json
-import time
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.parsers.formats.call_checks import check_anything, check_linear, check_says
 from tests.parsers.support import FakeVocabulary, Runner, context_of, fold, plan_of, summary, tool
 
 MARKER = "<function_call>"
@@ -50,10 +48,7 @@ NO_CALLS = [
 
 @pytest.mark.parametrize(("output", "expected"), WELL_FORMED)
 def test_every_grouping_says_the_same(output, expected):
-    run = runner()
-    content, calls = expected
-    assert summary(run.message(output + "<eos>")) == (None, content, calls)
-    assert set(run.folds(output + "<eos>").values()) == {("", content or "", calls)}
+    check_says(runner(), output, *expected)
 
 
 @pytest.mark.parametrize("output", NO_CALLS)
@@ -116,21 +111,8 @@ def test_one_step_a_chunk():
     st.integers(1, 6),
 )
 def test_never_raises_and_what_is_called_is_json(parts, size):
-    run = runner()
-    output = "".join(parts)
-    for _, arguments in summary(run.message(output))[2]:
-        json.loads(arguments)
-    assert fold(run.deltas(output, size)) == fold(run.deltas(output, size, snapshots=True))
+    check_anything(runner(), "".join(parts), size)
 
 
 def test_work_is_linear_in_the_call():
-    def seconds(length):
-        run = runner()
-        ids = run.vocabulary.spell(MARKER, '{"name": "f", "arguments": {"a": "') + run.vocabulary.spell("abc") * length
-        parser = run.plan.open(run.context)
-        started = time.process_time()
-        for token_id in ids:
-            parser.feed([token_id], [run.vocabulary.text(token_id)], finished=False)
-        return time.process_time() - started
-
-    assert seconds(30_000) < 20 * max(seconds(3_000), 0.001) + 0.5
+    check_linear(runner, lambda run: run.vocabulary.spell(MARKER, '{"name": "f", "arguments": {"a": "'), keeps=False)

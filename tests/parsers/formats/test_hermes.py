@@ -1,14 +1,20 @@
 """Hermes and LongCat calls: whole answers, exact deltas, every grouping, malformed calls, linear time."""
 
-import json
 import re
-import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parsers.engine.assembly import CallDelta
+from tests.parsers.formats.call_checks import (
+    check_anything,
+    check_late_stop,
+    check_linear,
+    check_says,
+    check_text,
+    loose,
+)
 from tests.parsers.support import FakeVocabulary, Runner, context_of, fold, plan_of, summary, tool
 
 WEATHER = tool("get_weather", city={"type": "string"})
@@ -85,18 +91,13 @@ MALFORMED = [
 @pytest.mark.parametrize(("output", "expected"), WELL_FORMED)
 @pytest.mark.parametrize("markers", [(), (OPEN, CLOSE)], ids=["spelled", "tokens"])
 def test_every_grouping_says_the_same(output, expected, markers):
-    run = runner(markers=markers)
-    content, calls = expected
-    assert summary(run.message(output + "<eos>")) == (None, content, calls)
-    assert set(run.folds(output + "<eos>").values()) == {("", content or "", calls)}
+    check_says(runner(markers=markers), output, *expected)
 
 
 @pytest.mark.parametrize("output", MALFORMED)
 @pytest.mark.parametrize("markers", [(), (OPEN, CLOSE)], ids=["spelled", "tokens"])
 def test_what_is_no_call_is_text(output, markers):
-    run = runner(markers=markers)
-    assert summary(run.message(output + "<eos>")) == (None, output, ())
-    assert set(run.folds(output + "<eos>").values()) == {("", output, ())}
+    check_text(runner(markers=markers), output)
 
 
 @pytest.mark.parametrize(
@@ -174,12 +175,7 @@ def test_one_chunk_holds_name_and_arguments_as_entries_of_their_own():
 
 
 def test_a_late_stop_token_is_no_part_of_a_malformed_call():
-    run = runner()
-    ids = run.vocabulary.encode(call("{bad}") + "<eos>")
-    parser = run.plan.open(run.context)
-    deltas = [parser.feed([i], [run.vocabulary.text(i)], finished=False) for i in ids]
-    deltas.append(parser.feed([], [], finished=True))
-    assert fold(deltas) == ("", call("{bad}"), ())
+    check_late_stop(runner(), call("{bad}"))
 
 
 def test_without_tools_everything_is_content():
@@ -233,27 +229,11 @@ def test_alias():
     st.integers(1, 6),
 )
 def test_never_raises_and_loses_no_call(parts, size):
-    run = runner()
-    output = "".join(parts)
-    message = summary(run.message(output))
-    streamed = fold(run.deltas(output, size, snapshots=True))
+    message, streamed = check_anything(runner(), "".join(parts), size)
     assert len(streamed[2]) >= len(message[2])
     if len(streamed[2]) == len(message[2]):
-        assert (streamed[1].strip(), streamed[2]) == ((message[1] or "").strip(), message[2])
-    for _, arguments in message[2]:
-        json.loads(arguments)
+        assert loose(streamed) == loose(message)
 
 
 def test_work_and_state_do_not_grow_with_the_call():
-    def run_of(length):
-        run = runner()
-        ids = run.vocabulary.spell(OPEN, '{"name": "f", "arguments": {"a": "') + run.vocabulary.spell("abc") * length
-        parser = run.plan.open(run.context)
-        started = time.process_time()
-        for token_id in ids:
-            parser.feed([token_id], [run.vocabulary.text(token_id)], finished=False)
-        return time.process_time() - started, len(json.dumps(parser.snapshot()))
-
-    short, long = run_of(3_000), run_of(30_000)
-    assert long[0] < 20 * max(short[0], 0.001) + 0.5
-    assert long[1] <= short[1] + 1
+    check_linear(runner, lambda run: run.vocabulary.spell(OPEN, '{"name": "f", "arguments": {"a": "'), keeps=False)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parsers.engine.assembly import CallDelta
+from tests.parsers.formats.call_checks import check_anything, check_says, check_text
 from tests.parsers.support import FakeVocabulary, Runner, context_of, fold, plan_of, summary, tool
 
 
@@ -81,17 +82,12 @@ ANSWERS = [
 
 @pytest.mark.parametrize(("output", "expected"), GOOD)
 def test_every_grouping_says_the_same(output, expected):
-    run = runner()
-    content, found = expected
-    assert summary(run.message(output + "<eos>")) == (None, content, found)
-    assert set(run.folds(output + "<eos>").values()) == {("", content or "", found)}
+    check_says(runner(), output, *expected)
 
 
 @pytest.mark.parametrize("output", TEXT)
 def test_what_is_no_list_is_text(output):
-    run = runner()
-    assert summary(run.message(output + "<eos>")) == (None, output, ())
-    assert set(run.folds(output + "<eos>").values()) == {("", output, ())}
+    check_text(runner(), output)
 
 
 @pytest.mark.parametrize(("output", "expected"), ANSWERS)
@@ -159,10 +155,7 @@ def test_call_ids_of_streams_have_their_number():
     st.integers(1, 6),
 )
 def test_any_text_streams_through_snapshots(pieces, size):
-    run = thinking()
-    output = "".join(pieces)
-    run.message(output)
-    assert run.deltas(output, size) == run.deltas(output, size, snapshots=True)
+    check_anything(thinking(), "".join(pieces), size)
 
 
 @given(st.dictionaries(st.text(max_size=4), st.text(max_size=12) | st.integers() | st.lists(st.none()), max_size=3))

@@ -1,12 +1,10 @@
 """InternLM calls: whole answers, every grouping, one step a chunk, what is no call."""
 
-import json
-import time
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.parsers.formats.call_checks import check_anything, check_linear, check_says, check_text
 from tests.parsers.support import FakeVocabulary, Runner, context_of, fold, plan_of, summary, tool
 
 START, PLUGIN, END = "<|action_start|>", "<|plugin|>", "<|action_end|>"
@@ -57,18 +55,13 @@ NO_CALL = [
 @pytest.mark.parametrize(("output", "expected"), WELL_FORMED)
 @pytest.mark.parametrize("markers", [MARKERS, ()], ids=["tokens", "spelled"])
 def test_every_grouping_says_the_same(output, expected, markers):
-    run = runner(markers=markers)
-    content, calls = expected
-    assert summary(run.message(output + "<eos>")) == (None, content, calls)
-    assert set(run.folds(output + "<eos>").values()) == {("", content or "", calls)}
+    check_says(runner(markers=markers), output, *expected)
 
 
 @pytest.mark.parametrize("output", NO_CALL)
 @pytest.mark.parametrize("markers", [MARKERS, ()], ids=["tokens", "spelled"])
 def test_what_is_no_call_is_text(output, markers):
-    run = runner(markers=markers)
-    assert summary(run.message(output + "<eos>")) == (None, output, ())
-    assert set(run.folds(output + "<eos>").values()) == {("", output, ())}
+    check_text(runner(markers=markers), output)
 
 
 def test_a_cut_call_is_text_or_stays_open():
@@ -137,23 +130,10 @@ def test_the_call_waits_a_chunk_behind_text_in_its_own():
     st.integers(1, 6),
 )
 def test_never_raises_and_what_is_called_is_json(parts, size):
-    run = runner()
-    output = "".join(parts)
-    for _, arguments in summary(run.message(output))[2]:
-        json.loads(arguments)
-    assert fold(run.deltas(output, size)) == fold(run.deltas(output, size, snapshots=True))
+    check_anything(runner(), "".join(parts), size)
 
 
 @pytest.mark.parametrize("opening", ['{"a": "', '{"a":"'], ids=["dumped", "compact"])
 def test_work_is_linear_in_the_call(opening):
-    def seconds(length):
-        run = runner()
-        ids = [run.vocabulary.token_id(START), run.vocabulary.token_id(PLUGIN)]
-        ids += run.vocabulary.spell('{"name": "f", "parameters": ' + opening) + run.vocabulary.spell("abc") * length
-        parser = run.plan.open(run.context)
-        started = time.process_time()
-        for token_id in ids:
-            parser.feed([token_id], [run.vocabulary.text(token_id)], finished=False)
-        return time.process_time() - started
-
-    assert seconds(30_000) < 20 * max(seconds(3_000), 0.001) + 0.5
+    begin = '{"name": "f", "parameters": ' + opening
+    check_linear(runner, lambda run: [*run.ids(START + PLUGIN), *run.vocabulary.spell(begin)], keeps=False)

@@ -1,14 +1,12 @@
 """Jamba calls: whole answers, every grouping, one step a chunk, cut lists, lists that are none."""
 
-import json
-import time
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parsers.engine.context import finish_reason
 from parsers.engine.exceptions import ParserConfigurationError
+from tests.parsers.formats.call_checks import check_anything, check_linear, check_says
 from tests.parsers.support import FakeVocabulary, Runner, context_of, fold, plan_of, summary, tool
 
 OPEN, CLOSE = "<tool_calls>", "</tool_calls>"
@@ -51,16 +49,9 @@ NO_CALLS = [
 ]
 
 
-def strip(answer):
-    return answer[0], answer[1].strip(), answer[2]
-
-
 @pytest.mark.parametrize(("output", "expected"), WELL_FORMED)
 def test_every_grouping_says_the_same(output, expected):
-    run = runner()
-    content, found = expected
-    assert summary(run.message(output + "<eos>")) == (None, content, found)
-    assert set(map(strip, run.folds(output + "<eos>").values())) == {("", (content or "").strip(), found)}
+    check_says(runner(), output, *expected, exactly=False)
 
 
 @pytest.mark.parametrize("output", NO_CALLS)
@@ -126,23 +117,10 @@ def test_start_needs_the_tokens():
     st.integers(1, 6),
 )
 def test_never_raises_and_what_is_called_is_json(parts, size):
-    run = runner()
-    output = "".join(parts)
-    for _, arguments in summary(run.message(output))[2]:
-        json.loads(arguments)
-    assert fold(run.deltas(output, size)) == fold(run.deltas(output, size, snapshots=True))
+    check_anything(runner(), "".join(parts), size)
 
 
 @pytest.mark.parametrize("opening", ['{"a": "', '{"a":"'], ids=["dumped", "compact"])
 def test_work_is_linear_in_the_call(opening):
-    def seconds(length):
-        run = runner()
-        ids = [run.vocabulary.token_id(OPEN)]
-        ids += run.vocabulary.spell('[{"name": "f", "arguments": ' + opening) + run.vocabulary.spell("abc") * length
-        parser = run.plan.open(run.context)
-        started = time.process_time()
-        for token_id in ids:
-            parser.feed([token_id], [run.vocabulary.text(token_id)], finished=False)
-        return time.process_time() - started
-
-    assert seconds(30_000) < 20 * max(seconds(3_000), 0.001) + 0.5
+    begin = '[{"name": "f", "arguments": ' + opening
+    check_linear(runner, lambda run: [run.vocabulary.token_id(OPEN), *run.vocabulary.spell(begin)], keeps=False)

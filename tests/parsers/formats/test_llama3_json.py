@@ -1,12 +1,12 @@
 """Llama 3 and 4 JSON calls: whole answers, every grouping, one step a chunk, prose around calls, cut calls."""
 
 import json
-import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.parsers.formats.call_checks import check_anything, check_linear, check_says, loose
 from tests.parsers.support import FakeVocabulary, Runner, context_of, fold, plan_of, summary, tool
 
 TAG = "<|python_tag|>"
@@ -72,16 +72,9 @@ NO_CALL = [
 ]
 
 
-def strip(answer):
-    return answer[0], answer[1].strip(), answer[2]
-
-
 @pytest.mark.parametrize(("output", "expected"), WELL_FORMED)
 def test_every_grouping_says_the_same(output, expected):
-    run = runner()
-    content, calls = expected
-    assert summary(run.message(output + "<eos>")) == (None, content, calls)
-    assert set(map(strip, run.folds(output + "<eos>").values())) == {("", (content or "").strip(), calls)}
+    check_says(runner(), output, *expected, exactly=False)
 
 
 @pytest.mark.parametrize("output", NO_CALL)
@@ -97,7 +90,7 @@ def test_what_never_was_a_call_streams_as_text(output):
 def test_leading_white_space_does_not_hide_a_call():
     run = runner()
     assert summary(run.message(f"\n\n {PARIS_TEXT}")) == (None, None, (PARIS,))
-    assert set(map(strip, run.folds(f"\n\n {PARIS_TEXT}").values())) == {("", "", (PARIS,))}
+    assert set(map(loose, run.folds(f"\n\n {PARIS_TEXT}").values())) == {("", "", (PARIS,))}
 
 
 def test_a_call_within_a_line_is_found_only_in_the_whole_answer():
@@ -214,11 +207,7 @@ def test_python_start_is_a_tag():
     st.integers(1, 6),
 )
 def test_never_raises_and_what_is_called_is_json(parts, size):
-    run = runner()
-    output = "".join(parts)
-    for _, arguments in summary(run.message(output))[2]:
-        json.loads(arguments)
-    assert fold(run.deltas(output, size)) == fold(run.deltas(output, size, snapshots=True))
+    check_anything(runner(), "".join(parts), size)
 
 
 @settings(max_examples=100, deadline=None)
@@ -239,15 +228,4 @@ def test_any_arguments_in_any_grouping(calls, size):
 
 
 def test_work_and_state_do_not_grow_with_the_call():
-    def run_of(length):
-        run = runner()
-        ids = run.vocabulary.spell('{"name": "f", "parameters": {"a": "') + run.vocabulary.spell("abc") * length
-        parser = run.plan.open(run.context)
-        started = time.process_time()
-        for token_id in ids:
-            parser.feed([token_id], [run.vocabulary.text(token_id)], finished=False)
-        return time.process_time() - started, len(json.dumps(parser.snapshot()))
-
-    short, long = run_of(3_000), run_of(30_000)
-    assert long[0] < 20 * max(short[0], 0.001) + 0.5
-    assert long[1] <= short[1] + 1
+    check_linear(runner, lambda run: run.vocabulary.spell('{"name": "f", "parameters": {"a": "'), keeps=False)

@@ -1,12 +1,11 @@
 """Phi-4-mini calls: whole answers, every grouping, calls sent whole."""
 
-import json
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parsers.engine.assembly import CallDelta
+from tests.parsers.formats.call_checks import check_anything, check_says, check_text
 from tests.parsers.support import FakeVocabulary, Runner, context_of, fold, plan_of, summary, tool
 
 
@@ -47,17 +46,12 @@ NO_CALLS = [
 
 @pytest.mark.parametrize(("output", "expected"), WELL_FORMED)
 def test_every_grouping_says_the_same(output, expected):
-    run = runner()
-    content, calls = expected
-    assert summary(run.message(output + "<eos>")) == (None, content, calls)
-    assert set(run.folds(output + "<eos>").values()) == {("", content or "", calls)}
+    check_says(runner(), output, *expected)
 
 
 @pytest.mark.parametrize("output", NO_CALLS)
 def test_what_is_no_list_of_calls_is_text(output):
-    run = runner()
-    assert summary(run.message(output + "<eos>")) == (None, output, ())
-    assert set(run.folds(output + "<eos>").values()) == {("", output, ())}
+    check_text(runner(), output)
 
 
 def test_a_stream_keeps_what_it_sent():
@@ -79,10 +73,5 @@ def test_a_call_is_one_entry():
     st.integers(1, 6),
 )
 def test_never_raises_and_loses_no_call(parts, size):
-    run = runner()
-    output = "".join(parts)
-    message = summary(run.message(output))
-    streamed = fold(run.deltas(output, size, snapshots=True))
+    message, streamed = check_anything(runner(), "".join(parts), size)
     assert len(streamed[2]) >= len(message[2])
-    for _, arguments in message[2]:
-        json.loads(arguments)

@@ -1,12 +1,10 @@
 """xLAM calls: a bare list and its wrappings, whole answers, every grouping, one step a chunk, what is no list."""
 
-import json
-import time
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.parsers.formats.call_checks import check_anything, check_linear, check_says, check_text
 from tests.parsers.support import FakeVocabulary, Runner, context_of, fold, plan_of, summary, tool
 
 
@@ -53,23 +51,14 @@ NO_CALLS = [
 ]
 
 
-def strip(answer):
-    return answer[0], answer[1].strip(), answer[2]
-
-
 @pytest.mark.parametrize(("output", "expected"), WELL_FORMED)
 def test_every_grouping_says_the_same(output, expected):
-    run = runner()
-    content, calls = expected
-    assert summary(run.message(output + "<eos>")) == (None, content, calls)
-    assert set(map(strip, run.folds(output + "<eos>").values())) == {("", (content or "").strip(), calls)}
+    check_says(runner(), output, *expected, exactly=False)
 
 
 @pytest.mark.parametrize("output", NO_CALLS)
 def test_what_is_no_list_of_calls_is_text(output):
-    run = runner()
-    assert summary(run.message(output + "<eos>")) == (None, output, ())
-    assert set(run.folds(output + "<eos>").values()) == {("", output, ())}
+    check_text(runner(), output)
 
 
 @pytest.mark.parametrize(
@@ -155,26 +144,12 @@ def test_ids_tell_the_index():
     st.integers(1, 6),
 )
 def test_never_raises_and_loses_no_call(parts, size):
-    run = runner()
-    output = "".join(parts)
-    message = summary(run.message(output))
-    streamed = fold(run.deltas(output, size, snapshots=True))
+    message, streamed = check_anything(runner(), "".join(parts), size)
     assert len(streamed[2]) >= len(message[2])
-    for _, arguments in message[2]:
-        json.loads(arguments)
 
 
 def test_work_is_linear_in_the_call():
-    def seconds(length):
-        run = runner()
-        ids = run.vocabulary.spell('[{"name": "f", "arguments": {"a": "') + run.vocabulary.spell("abc") * length
-        parser = run.plan.open(run.context)
-        started = time.process_time()
-        for token_id in ids:
-            parser.feed([token_id], [run.vocabulary.text(token_id)], finished=False)
-        return time.process_time() - started
-
-    assert seconds(30_000) < 20 * max(seconds(3_000), 0.001) + 0.5
+    check_linear(runner, lambda run: run.vocabulary.spell('[{"name": "f", "arguments": {"a": "'))
 
 
 def test_call_ids_of_forced_calls_are_ordinary():
