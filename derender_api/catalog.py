@@ -64,6 +64,12 @@ class Catalog:
         """Every served model, in order."""
         return self._current().models
 
+    @property
+    def fixed(self) -> tuple[ModelConfiguration, ...]:
+        """What is served whatever the table says: the models of the command line and the settings."""
+        self._current()
+        return self._fixed or ()
+
     def serve(self, command_line: Sequence[ModelConfiguration]) -> None:
         """Serve `command_line` before the models of the settings and the table. Raises ModelConfigurationError."""
         names = {name for configuration in command_line for name in configuration.names}

@@ -13,7 +13,8 @@ from derender_api.model_sources import configured_models
 from parsers.configuration import ModelConfigurationError
 
 KNOWN_KEYS = frozenset(name.upper() for name in vars(DerenderSettings) if not name.startswith("_")) | {
-    "MODEL_VALIDATORS"
+    "MODEL_VALIDATORS",
+    "MODEL_INSPECTOR",
 }
 POSITIVE_INTEGERS = ("MAX_BODY_BYTES", "MAX_N_SEQUENCES", "MAX_STOP_STRINGS", "MAX_COMPLETION_PROMPTS")
 

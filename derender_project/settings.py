@@ -5,6 +5,7 @@ from pathlib import Path
 
 import dj_database_url
 
+from derender_project.admin_theme import UNFOLD as UNFOLD
 from derender_project.environment import Environment
 
 ENVIRONMENT = Environment()
@@ -34,9 +35,12 @@ DERENDER = {
     "PARSER_CACHE_SECONDS": ENVIRONMENT.parser_cache_seconds,
     "CONTEXT_CACHE_SECONDS": ENVIRONMENT.context_cache_seconds,
     "MODEL_VALIDATORS": ["derender_api.catalog.validate_loadable"],
+    "MODEL_INSPECTOR": "derender_api.model_inspection.inspector",
 }
 
 INSTALLED_APPS = [
+    # The theme stands before the admin, whose templates it replaces.
+    "unfold",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -48,6 +52,7 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "parsers.apps.ParsersConfig",
     "derender_api.apps.DerenderApiConfig",
+    "derender_api.workbench.apps.WorkbenchConfig",
 ]
 
 MIDDLEWARE = [

@@ -1,7 +1,7 @@
 """URL wiring: the API at the root, the admin page below /admin/, every error as JSON."""
 
 from django.contrib import admin
-from django.urls import path
+from django.urls import include, path
 from django.views.generic import RedirectView
 
 from derender_api.urls import urlpatterns as api_patterns
@@ -10,6 +10,7 @@ from derender_api.urls import urlpatterns as api_patterns
 urlpatterns = [
     *api_patterns,
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
+    path("admin/", include("derender_api.workbench.urls")),
     path("admin/", admin.site.urls),
 ]
 

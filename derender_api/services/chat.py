@@ -9,6 +9,7 @@ from derender_api.catalog import catalog
 from derender_api.exceptions import ApiError, BadRequest, InvalidStreamState
 from derender_api.loaded_model import LoadedModel
 from derender_api.logprobs import LogprobResolver, chat_limit, next_context
+from derender_api.metrics import count_outcome, count_stream_call, count_tokens
 from derender_api.output_text import codec_of, decoded_chunk, decoded_output, ending_of
 from derender_api.parsing import StreamParsers, parse_output, random_seed, request_context, stream_seed
 from derender_api.protocol.derender import (
@@ -47,9 +48,9 @@ PROMPT_NEEDED = (
 # --- one-shot ---------------------------------------------------------------------------------------------------------
 
 
-def derender_chat(request: DerenderChatRequest) -> Json:
-    """A complete engine response to a chat completion."""
-    model = catalog.resolve(request.model or None)
+def derender_chat(request: DerenderChatRequest, *, model: LoadedModel | None = None) -> Json:
+    """A complete engine response to a chat completion; by `model`, where it is not the request that names one."""
+    model = model or catalog.resolve(request.model or None)
     response, chat_request = request.generate_response, request.chat_request
     limits.check_response(response, model)
     limits.check_prompt(request.prompt_token_ids, model)
@@ -57,14 +58,13 @@ def derender_chat(request: DerenderChatRequest) -> Json:
     seed = response.prompt_token_ids if request.prompt_token_ids is None else request.prompt_token_ids
     choices = [_chat_choice(choice, response, chat_request, model, seed=seed) for choice in response.choices]
     returns_ids = chat_request is not None and chat_request.return_token_ids
+    generated = sum(len(choice.token_ids or ()) for choice in response.choices)
+    count_tokens(model.names[0], prompt=request.prompt_tokens or len(seed or ()), generated=generated)
     return answers.chat_completion(
         request_id=response.request_id,
         model=request.model or model.names[0],
         choices=choices,
-        usage=answers.usage(
-            prompt_tokens=request.prompt_tokens or 0,
-            completion_tokens=sum(len(choice.token_ids or ()) for choice in response.choices),
-        ),
+        usage=answers.usage(prompt_tokens=request.prompt_tokens or 0, completion_tokens=generated),
         prompt_logprobs=answers.echoed_prompt_logprobs(response.prompt_logprobs),
         prompt_token_ids=response.prompt_token_ids if returns_ids else None,
         kv_transfer_params=answers.echoed(response.kv_transfer_params),
@@ -91,7 +91,12 @@ def _chat_choice(
     else:
         context = request_context(request, model, call_id_seed=random_seed())
         message = parse_output(
-            plan, context, token_ids=token_ids, texts=texts, prompt_token_ids=response.prompt_token_ids
+            plan,
+            context,
+            token_ids=token_ids,
+            texts=texts,
+            prompt_token_ids=response.prompt_token_ids,
+            truncated=choice.finish_reason == "length",
         )
         reason = finish_reason(context, reason, bool(message.calls))
     shows_metadata = not _hides_metadata(model, request)
@@ -116,17 +121,25 @@ def derender_chat_chunk(request: DerenderChatStreamRequest) -> Json:
     return {"chunk": chunks[0], "stream_state": state}
 
 
-def derender_chat_chunks(request: DerenderChatBulkRequest) -> Json:
-    """Several chunks of one stream: what a call for each would give."""
-    chunks, state = _chat_chunks(request, request.generate_chunks)
+def derender_chat_chunks(request: DerenderChatBulkRequest, *, model: LoadedModel | None = None) -> Json:
+    """Several chunks of one stream: what a call for each would give; by `model`, as in `derender_chat`."""
+    chunks, state = _chat_chunks(request, request.generate_chunks, model=model)
     return {"chunks": chunks, "stream_state": state}
 
 
-def _chat_chunks(request: ChatStreamRequest, chunks: Sequence[GenerateTokensStreamResponse]) -> tuple[list[Json], Json]:
-    model = catalog.resolve(request.model or None)
+def _chat_chunks(
+    request: ChatStreamRequest,
+    chunks: Sequence[GenerateTokensStreamResponse],
+    *,
+    model: LoadedModel | None = None,
+) -> tuple[list[Json], Json]:
+    model = model or catalog.resolve(request.model or None)
     scope = scope_of("chat", model)
     carried = Carried.of(request.stream_state, form=form_of(request, model), scope=scope)
     _remember_context(request, carried)
+    count_stream_call("chat", chunks=len(chunks))
+    if carried.is_new:
+        count_tokens(model.names[0], prompt=request.prompt_tokens or len(request.prompt_token_ids or ()), generated=0)
     return [_chat_chunk(chunk, request, model, carried) for chunk in chunks], carried.answer(scope=scope)
 
 
@@ -145,8 +158,9 @@ def _chat_chunk(
 ) -> Json:
     _check_chat_chunk(chunk, request, model, carried)
     chat_request = request.chat_request
-    with _failures_are_bad_state():
+    with _failures_are_bad_state(model):
         choices = [_chat_chunk_choice(choice, chunk, request, model, carried) for choice in chunk.choices]
+    count_tokens(model.names[0], prompt=0, generated=sum(len(choice.token_ids or ()) for choice in chunk.choices))
     returns_ids = chat_request is not None and chat_request.return_token_ids
     carried.is_new = False
     return answers.chat_chunk(
@@ -248,6 +262,9 @@ def _parsed_chunk(
         carried.is_stopped = True
         return Delta()
     delta = parser.step(token_ids, decoded=ending.decoded, finished=ends)
+    outcome = parser.outcome(ends=ends, truncated=choice.finish_reason == "length")
+    if outcome is not None:
+        count_outcome(plan.name, outcome)
     carried.matched = parser.matched
     carried.tools_streamed = (carried.tools_streamed or parser.calls_streamed) and not parser.calls_revoked
     for call in delta.calls:
@@ -272,7 +289,7 @@ def _hides_metadata(model: LoadedModel, request: ChatCompletionRequest | None) -
 
 
 @contextmanager
-def _failures_are_bad_state() -> Iterator[None]:
+def _failures_are_bad_state(model: LoadedModel) -> Iterator[None]:
     """Whatever fails while a chat chunk is worked on, the client is told that its state does not fit (protocol 6)."""
     try:
         yield
@@ -281,4 +298,6 @@ def _failures_are_bad_state() -> Iterator[None]:
     except Exception as error:
         if not isinstance(error, ValueError):
             logger.exception("chat chunk failed")
+            if model.plan is not None:
+                count_outcome(model.plan.name, "fell_back")
         raise InvalidStreamState from error

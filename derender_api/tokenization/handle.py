@@ -103,6 +103,11 @@ class TokenizerHandle:
         """Token IDs of `text`."""
         return self._backend.encode(text, add_special_tokens=add_special_tokens)
 
+    @property
+    def size(self) -> int:
+        """Number of IDs, added tokens included."""
+        return self._backend.size()
+
     def pieces(self) -> Iterator[str]:
         """All vocabulary entries in the order of their IDs."""
         return (piece for token_id in range(self._backend.size()) if (piece := self._backend.piece(token_id)))

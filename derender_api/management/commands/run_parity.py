@@ -9,6 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError
 from tqdm import tqdm
 
 from derender_api.parity import report
@@ -47,6 +48,8 @@ class Command(BaseCommand):
         )
         parser.add_argument("--through-http", action="store_true", help="rule self over HTTP too (slow)")
         parser.add_argument("--compact", action="store_true", help="streams over HTTP in the compact form of the state")
+        parser.add_argument("--save", action="store_true", help="keep the figures for the admin page's parity runs")
+        parser.add_argument("--label", default="", help="with --save: what was run, a sentence for people")
         parser.add_argument("--processes", type=int, help="worker processes (default: one per core)")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -63,17 +66,20 @@ class Command(BaseCommand):
                 self.stdout.write(report.as_junit(result))
             case _:
                 self.stdout.write(report.as_text(result, verbose=options["verbose"]))
+        if options["save"]:
+            self._save(result, options)
         if options["fail_on_diff"] and result.broken:
             raise CommandError("The rules do not hold.")
 
     def _run(self, options: dict[str, Any]) -> RunResult:
-        paths = options["paths"] or [Path(settings.BASE_DIR) / DEFAULT_PATH]
+        if options["label"] and not options["save"]:
+            raise CommandError("--label describes a run that is kept; add --save.")
+        paths = _paths(options)
         if options["url"] and len(paths) == 1 and not options["profile"]:
             raise CommandError("--url needs --profile: the server serves one profile's model.")
         try:
-            folders = [folder for path in paths for folder in find_suites(path)]
             return run(
-                folders,
+                _folders(options),
                 options=Options(
                     root=options["root"],
                     profile=options["profile"],
@@ -89,6 +95,25 @@ class Command(BaseCommand):
             )
         except (SuiteError, DivergenceError) as error:
             raise CommandError(str(error)) from error
+
+    def _save(self, result: RunResult, options: dict[str, Any]) -> None:
+        """Into the tables, for the admin page."""
+        from derender_api.workbench.parity.store import save_run
+
+        try:
+            run = save_run(result, _folders(options), label=options["label"])
+        except DatabaseError as error:
+            raise CommandError(f"The run cannot be saved (`manage.py migrate` creates the tables): {error}") from error
+        self.stderr.write(f"Saved as run {run.pk}.")
+
+
+def _paths(options: dict[str, Any]) -> list[Path]:
+    return options["paths"] or [Path(settings.BASE_DIR) / DEFAULT_PATH]
+
+
+def _folders(options: dict[str, Any]) -> list[Path]:
+    """The suite folders at or below the paths. Raises SuiteError."""
+    return [folder for path in _paths(options) for folder in find_suites(path)]
 
 
 def _progress_bar(total: int) -> Progress:

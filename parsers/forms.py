@@ -1,0 +1,110 @@
+"""The form of a served model: fields in groups, each group with a sentence on what it is for."""
+
+from typing import Any, ClassVar
+
+from django import forms
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from parsers.models import ServedModel
+from parsers.widgets import FormatSelect, JsonField
+
+FIELDSETS: tuple[tuple[str, dict[str, Any]], ...] = (
+    (
+        "Name",
+        {
+            "fields": ("name", "aliases", "enabled", "position"),
+            "description": "What requests call the model. A disabled model may be unfinished; it is not served.",
+        },
+    ),
+    (
+        "Tokenizer",
+        {
+            "fields": ("model", "revision", "tokenizer", "tokenizer_mode"),
+            "description": "Where the vocabulary and config.json come from. It is loaded to check what is saved.",
+        },
+    ),
+    (
+        "Parsers",
+        {
+            "fields": (
+                "tool_call_parser",
+                "enable_auto_tool_choice",
+                "reasoning_parser",
+                "default_chat_template_kwargs",
+            ),
+            "description": "What finds calls and thoughts in the output. Give the values that the engine's server has.",
+        },
+    ),
+    (
+        "Limits and streams",
+        {
+            "fields": ("max_model_len", "max_logprobs", "stream_state_format"),
+            "description": "What a request may hold, and what its client carries from chunk to chunk.",
+        },
+    ),
+    (
+        "Rendering",
+        {
+            "fields": (
+                "chat_template",
+                "trust_request_chat_template",
+                "chat_template_content_format",
+                "exclude_tools_when_tool_choice_none",
+                "generation_config",
+                "override_generation_config",
+            ),
+            "description": "How chat requests become token IDs. The answers are read without these.",
+            "classes": ("collapse",),
+        },
+    ),
+)
+
+
+class ServedModelForm(forms.ModelForm):
+    """Saving validates as a server's start does (ServedModel.clean)."""
+
+    aliases = JsonField(expected="list", required=False, help_text='Further names, a JSON list: ["a", "b"].')
+    tool_call_parser = forms.CharField(
+        required=False,
+        label="Tool call parser",
+        widget=FormatSelect(role="tool calls"),
+        help_text="Type to search by name or model family.",
+    )
+    reasoning_parser = forms.CharField(
+        required=False,
+        widget=FormatSelect(role="reasoning"),
+        help_text="Any combines with any tool parser, except where one format does both.",
+    )
+    default_chat_template_kwargs = JsonField(
+        expected="object",
+        required=False,
+        help_text='Template arguments of requests that give none: {"enable_thinking": false}.',
+    )
+    override_generation_config = JsonField(
+        expected="object",
+        required=False,
+        help_text='Sampling parameters that replace the defaults: {"temperature": 0.5}.',
+    )
+
+    class Meta:
+        """All fields, in the groups of FIELDSETS."""
+
+        model = ServedModel
+        fields = "__all__"
+        widgets: ClassVar[dict[str, forms.Widget]] = {"name": UnfoldAdminTextInputWidget()}
+
+    def clean_aliases(self) -> Any:
+        """No text is an empty list."""
+        return [] if self.cleaned_data["aliases"] is None else self.cleaned_data["aliases"]
+
+    def clean_default_chat_template_kwargs(self) -> Any:
+        """No text is an empty object."""
+        return self._object("default_chat_template_kwargs")
+
+    def clean_override_generation_config(self) -> Any:
+        """No text is an empty object."""
+        return self._object("override_generation_config")
+
+    def _object(self, name: str) -> Any:
+        value = self.cleaned_data[name]
+        return {} if value is None else value
