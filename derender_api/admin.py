@@ -6,11 +6,13 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from unfold.admin import ModelAdmin
+
 from derender_api.models import ApiKey
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(admin.ModelAdmin):
+class ApiKeyAdmin(ModelAdmin):
     """Keys stay listed when they are revoked: while any is listed, nobody is let in without one."""
 
     list_display = ("name", "beginning", "state", "expires", "last_used", "requests_per_minute", "created")
