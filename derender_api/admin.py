@@ -5,7 +5,6 @@ from typing import Any
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
-
 from unfold.admin import ModelAdmin
 
 from derender_api.models import ApiKey
