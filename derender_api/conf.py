@@ -93,5 +93,15 @@ class DerenderSettings:
         """How long a chat request is remembered for clients that do not send it again."""
         return self._get("CONTEXT_CACHE_SECONDS", 3600.0)
 
+    @property
+    def request_template_seconds(self) -> float:
+        """How long a chat template of a request may take."""
+        return self._get("REQUEST_TEMPLATE_SECONDS", 2.0)
+
+    @property
+    def request_template_characters(self) -> int:
+        """How long a text a chat template of a request may give."""
+        return self._get("REQUEST_TEMPLATE_CHARACTERS", 8 * MEBIBYTE)
+
 
 conf = DerenderSettings()

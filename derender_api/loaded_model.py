@@ -4,14 +4,15 @@ Loading failures are ModelConfigurationError with the flag to change. A failure 
 requests for a broken model stay cheap.
 """
 
+import json
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from parsers.configuration import ModelConfiguration, ModelConfigurationError
 from parsers.engine.exceptions import ParserConfigurationError
@@ -23,6 +24,20 @@ if TYPE_CHECKING:
 
 RETRY_SECONDS = 10.0
 """How long a failed tokenizer is not tried again."""
+
+SAMPLING_DEFAULTS = frozenset(
+    {
+        "repetition_penalty",
+        "presence_penalty",
+        "frequency_penalty",
+        "temperature",
+        "top_k",
+        "top_p",
+        "min_p",
+        "max_new_tokens",
+    }
+)
+"""What of a generation configuration counts."""
 
 PoolKey = tuple[str, str | None, str]
 
@@ -92,6 +107,18 @@ def _load(configuration: ModelConfiguration) -> "TokenizerHandle":
         raise ModelConfigurationError(f"{configuration.name}: {exc}", field=field) from exc
 
 
+def _generation_config(folder: Path, name: str) -> Mapping[str, Any]:
+    """The generation_config.json in `folder`; raises ModelConfigurationError."""
+    path = folder / "generation_config.json"
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError) as exc:
+        raise ModelConfigurationError(f"{name}: --generation-config {str(folder)!r}: {path.name}: {exc}.") from exc
+    if not isinstance(content, dict):
+        raise ModelConfigurationError(f"{name}: --generation-config {str(folder)!r}: {path.name} is no JSON object.")
+    return content
+
+
 class LoadedModel:
     """One served model. Thread-safe: what is computed twice by a race is equal and the tokenizer is shared."""
 
@@ -154,6 +181,25 @@ class LoadedModel:
                 field="chat_template",
             ) from exc
 
+    @cached_property
+    def default_sampling(self) -> Mapping[str, Any]:
+        """Sampling parameters of requests that name none, and `max_new_tokens`: generation_config.json, overridden."""
+        configuration = self.configuration
+        match configuration.generation_config:
+            case "vllm":
+                found: Mapping[str, Any] = {}
+            case "auto" if configuration.tokenizer:
+                found = self._facts_of_the_model().generation_config
+            case "auto":
+                found = self.tokenizer.facts.generation_config
+            case folder:
+                found = _generation_config(Path(folder).expanduser(), configuration.name)
+        return {
+            name: value
+            for name, value in {**found, **configuration.override_generation_config}.items()
+            if name in SAMPLING_DEFAULTS and value is not None
+        }
+
     def _facts_of_the_model(self) -> "ModelFacts":
         from derender_api.tokenization import load_facts
 
@@ -181,6 +227,8 @@ class LoadedModel:
             flag, field = ("--tokenizer", "tokenizer") if configuration.tokenizer else ("MODEL", "model")
             raise ModelConfigurationError(f"{name}: {flag} {source}: there is no such folder.", field=field)
         _ = self.chat_template, self.known_max_model_len()
+        if configuration.generation_config not in ("auto", "vllm"):
+            _generation_config(Path(configuration.generation_config).expanduser(), name)
 
     def load(self) -> None:
         """Load everything now; raises ModelConfigurationError. Parsers that are named but not active count too."""

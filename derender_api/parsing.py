@@ -50,9 +50,8 @@ def request_context(request: ChatCompletionRequest, model: LoadedModel, *, call_
 
 def template_kwargs(request: ChatCompletionRequest, model: LoadedModel) -> Mapping[str, Any]:
     """The effective chat-template kwargs: the request's, its fields on top, the server's defaults below (3.5)."""
-    own = request.chat_template_kwargs or {}
     effective: dict[str, Any] = {
-        **own,
+        **(request.chat_template_kwargs or {}),
         "add_generation_prompt": request.add_generation_prompt,
         "continue_final_message": request.continue_final_message,
     }
@@ -61,11 +60,9 @@ def template_kwargs(request: ChatCompletionRequest, model: LoadedModel) -> Mappi
     if request.reasoning_effort is not None:
         effective["reasoning_effort"] = request.reasoning_effort
         effective.setdefault("enable_thinking", request.reasoning_effort != "none")
-    defaults = {**ALWAYS_DEFAULT, **model.configuration.default_chat_template_kwargs}
-    for name, value in defaults.items():
-        if effective.get(name) in (None, "auto"):
-            effective[name] = value
-    return effective
+    own = model.configuration.default_chat_template_kwargs
+    defaults = {**own, **{name: value for name, value in ALWAYS_DEFAULT.items() if name not in own}}
+    return {**defaults, **{name: value for name, value in effective.items() if value not in (None, "auto")}}
 
 
 def open_parser(plan: ParserPlan, context: RequestContext, prompt_token_ids: Sequence[int] | None) -> OutputParser:

@@ -14,6 +14,7 @@ from rest_framework.serializers import BaseSerializer
 from derender_api.exceptions import UnsupportedContentType
 from derender_api.protocol.decoding import decode_one_of, decode_shaped, read_json
 from derender_api.protocol.derender import CHAT_SHAPES, COMPLETION_SHAPES
+from derender_api.protocol.render import ChatRenderRequest, CompletionRenderRequest
 from derender_api.protocol.tokenize import DetokenizeRequest, TokenizeChatRequest, TokenizePromptRequest
 
 JSON_TYPE = "application/json"
@@ -50,6 +51,20 @@ class CompletionDerenderSerializer(BodySerializer):
 
     def decode(self, body: bytes) -> BaseModel:
         return decode_shaped(body, COMPLETION_SHAPES)
+
+
+class ChatRenderSerializer(BodySerializer):
+    """ChatRenderRequest."""
+
+    def decode(self, body: bytes) -> BaseModel:
+        return decode_one_of(body, ChatRenderRequest)
+
+
+class CompletionRenderSerializer(BodySerializer):
+    """CompletionRenderRequest."""
+
+    def decode(self, body: bytes) -> BaseModel:
+        return decode_one_of(body, CompletionRenderRequest)
 
 
 class TokenizeSerializer(BodySerializer):

@@ -121,6 +121,12 @@ def _check_structured_outputs(request: Request, *, param: str | None) -> None:
         raise Violation("You can only either use constraints for structured outputs or tools, not both.")
     if not _is_tag_text(outputs.get("structural_tag")):
         raise Violation("Invalid structured_outputs structural_tag specification.", param="structured_outputs")
+    check_constraint_count(outputs)
+
+
+def check_constraint_count(outputs: Request) -> None:
+    """Raise RequestRuleViolation unless exactly one constraint is given."""
+    count = sum(outputs.get(kind) is not None for kind in CONSTRAINTS)
     if count != 1:
         given = {key: outputs.get(key, default) for key, default in OUTPUT_OPTIONS.items()}
         problem = "You must use one kind" if not count else "You can only use one kind"

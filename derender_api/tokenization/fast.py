@@ -9,7 +9,7 @@ from tokenizers import AddedToken, Tokenizer
 
 from derender_api.tokenization.codecs import AnyCodec, ByteCodec, SentencePieceCodec
 from derender_api.tokenization.files import LISTED_TOKENS, NAMED_TOKENS, named_special_tokens, read_facts, read_json
-from derender_api.tokenization.handle import MAX_ID, ModelFacts, TokenizerHandle
+from derender_api.tokenization.handle import MAX_ID, ModelFacts, Offsets, TokenizerHandle
 from parsers.engine.detokenizer import Codec
 
 GENERIC_CLASSES = frozenset({"PreTrainedTokenizerFast", "TokenizersBackend"})
@@ -34,6 +34,10 @@ class FastBackend:
 
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
         return self._tokenizer.encode(text, add_special_tokens=add_special_tokens).ids
+
+    def encode_with_offsets(self, text: str, *, add_special_tokens: bool) -> tuple[list[int], Offsets | None]:
+        encoding = self._tokenizer.encode(text, add_special_tokens=add_special_tokens)
+        return encoding.ids, encoding.offsets
 
     def size(self) -> int:
         return self._tokenizer.get_vocab_size(with_added_tokens=True)

@@ -41,6 +41,7 @@ def read_facts(folder: Path) -> ModelFacts:
         eos_ids=_eos_ids(folder, config),
         chat_template=_chat_template(folder, tokenizer_config),
         tokenizer_config=tokenizer_config,
+        generation_config=read_json(folder / "generation_config.json"),
     )
 
 

@@ -17,6 +17,10 @@ class TokenIdOutOfRange(ValueError):
     """A token ID that no vocabulary can hold (outside the unsigned 32-bit range). The client's fault (protocol 8.7)."""
 
 
+Offsets = list[tuple[int, int]]
+"""First character and character behind the last of each token."""
+
+
 class Backend(Protocol):
     """The library behind a tokenizer."""
 
@@ -25,6 +29,8 @@ class Backend(Protocol):
     def token_id(self, piece: str) -> int | None: ...
 
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]: ...
+
+    def encode_with_offsets(self, text: str, *, add_special_tokens: bool) -> tuple[list[int], Offsets | None]: ...
 
     def size(self) -> int: ...
 
@@ -38,6 +44,7 @@ class ModelFacts:
     eos_ids: frozenset[int] = frozenset()
     chat_template: str = ""
     tokenizer_config: Mapping[str, Any] = field(default_factory=dict)
+    generation_config: Mapping[str, Any] = field(default_factory=dict)
 
 
 class TokenizerHandle:
@@ -102,6 +109,10 @@ class TokenizerHandle:
     def encode(self, text: str, *, add_special_tokens: bool = False) -> list[int]:
         """Token IDs of `text`."""
         return self._backend.encode(text, add_special_tokens=add_special_tokens)
+
+    def encode_with_offsets(self, text: str, *, add_special_tokens: bool = False) -> tuple[list[int], Offsets | None]:
+        """Token IDs of `text`, and the characters that each covers; None where the tokenizer cannot tell."""
+        return self._backend.encode_with_offsets(text, add_special_tokens=add_special_tokens)
 
     @property
     def size(self) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 from derender_api.tokenization.codecs import AnyCodec
 from derender_api.tokenization.fast import fast_handle
 from derender_api.tokenization.files import read_facts
-from derender_api.tokenization.handle import TokenizerHandle
+from derender_api.tokenization.handle import Offsets, TokenizerHandle
 
 
 def load_with_transformers(folder: Path, *, use_fast: bool) -> TokenizerHandle:
@@ -41,6 +41,9 @@ class SlowBackend:
 
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
         return self._tokenizer.encode(text, add_special_tokens=add_special_tokens)
+
+    def encode_with_offsets(self, text: str, *, add_special_tokens: bool) -> tuple[list[int], Offsets | None]:
+        return self.encode(text, add_special_tokens=add_special_tokens), None
 
     def size(self) -> int:
         return self._size

@@ -8,7 +8,7 @@ from typing import Any
 
 from derender_api.tokenization.codecs import ByteCodec, SentencePieceCodec
 from derender_api.tokenization.files import read_facts
-from derender_api.tokenization.handle import TokenizerHandle
+from derender_api.tokenization.handle import Offsets, TokenizerHandle
 from parsers.engine.detokenizer import Codec
 
 # Control tokens whose text is part of the output; all others have none, also when special tokens are kept.
@@ -68,6 +68,9 @@ class TekkenBackend:
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
         return self._tokenizer.encode(text, bos=add_special_tokens, eos=False)
 
+    def encode_with_offsets(self, text: str, *, add_special_tokens: bool) -> tuple[list[int], Offsets | None]:
+        return self.encode(text, add_special_tokens=add_special_tokens), None
+
     def size(self) -> int:
         return self._tokenizer.n_words
 
@@ -106,6 +109,9 @@ class SentencePieceBackend:
 
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
         return self._tokenizer.encode(text, bos=add_special_tokens, eos=False)
+
+    def encode_with_offsets(self, text: str, *, add_special_tokens: bool) -> tuple[list[int], Offsets | None]:
+        return self.encode(text, add_special_tokens=add_special_tokens), None
 
     def size(self) -> int:
         return self._tokenizer.n_words

@@ -20,6 +20,8 @@ def test_the_document_names_every_route(client: Client) -> None:
     assert set(document["paths"]) == {
         "/v1/chat/completions/derender",
         "/v1/completions/derender",
+        "/v1/chat/completions/render",
+        "/v1/completions/render",
         "/v1/models",
         "/tokenize",
         "/detokenize",
