@@ -1,27 +1,31 @@
-"""Runs the production WSGI server, granian. Workers fork after everything is loaded, so that they share memory."""
+"""Runs the production server, granian. Workers fork after everything is loaded, so that they share memory."""
 
 import gc
 import logging
 import multiprocessing
 import os
 import socket
-from collections.abc import Callable
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
-from typing import Any
 
-from django.core.wsgi import get_wsgi_application
+from django.core.asgi import get_asgi_application
 from django.db import connections
 
 logger = logging.getLogger(__name__)
-
-Application = Callable[[dict[str, Any], Callable[..., Any]], Any]
 
 MAX_DEFAULT_WORKERS = 8
 QUOTA_FILE = Path("/sys/fs/cgroup/cpu.max")
 DRAIN_SECONDS = 30
 """How long requests in flight may take to finish after SIGTERM."""
+WARM_UP = {
+    "method": "GET",
+    "path": "/health",
+    "query_string": b"",
+    "http_version": "1.1",
+    "scheme": "http",
+    "headers": [(b"host", b"localhost")],
+}
+"""A request that is answered before the workers fork, so that every view and its imports are loaded once for all."""
 
 
 class ServerError(Exception):
@@ -43,9 +47,13 @@ def run_server(options: ServerOptions) -> None:
     from granian import Granian
     from granian.constants import Interfaces
 
+    from derender_api.dispatch import Dispatcher
+    from derender_api.django_bridge import DjangoBridge
+
     _require_free(options.host, options.port)
-    application = whole_answers(get_wsgi_application())
-    _warm_up(application)
+    bridge = DjangoBridge()
+    application = Dispatcher(bridge, get_asgi_application(), threads=options.threads)
+    bridge.answer(WARM_UP, b"")
     # The loaded tokenizers outlive every collection; frozen, their pages stay shared between the workers.
     gc.collect()
     gc.freeze()
@@ -55,32 +63,17 @@ def run_server(options: ServerOptions) -> None:
     # Newer Pythons default to other start methods, which would load everything anew in each worker.
     multiprocessing.set_start_method("fork", force=True)
     server = Granian(
-        "derender_project.wsgi:application",
+        "derender_api.dispatch:Dispatcher",
         address=options.host,
         port=options.port,
-        interface=Interfaces.WSGI,
+        interface=Interfaces.ASGINL,
         workers=options.workers,
-        blocking_threads=options.threads,
         backlog=2048,
         websockets=False,
         respawn_failed_workers=True,
         workers_kill_timeout=DRAIN_SECONDS,
     )
     server.serve(target_loader=lambda: application, wrap_loader=False)
-
-
-def whole_answers(application: Application) -> Application:
-    """Hand each answer over as one list, which the server sends with its length; else it would be sent chunked."""
-
-    def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
-        response = application(environ, start_response)
-        if getattr(response, "streaming", True):
-            return response
-        body = [response.content]
-        response.close()
-        return body
-
-    return answer
 
 
 def default_workers() -> int:
@@ -107,18 +100,3 @@ def _require_free(host: str, port: int) -> None:
             probe.bind(address)
     except OSError as exc:
         raise ServerError(f"--host {host} --port {port}: cannot listen there: {exc.strerror}. Choose another.") from exc
-
-
-def _warm_up(application: Application) -> None:
-    """Answer one request in this process, so that every view and its imports are loaded before the workers fork."""
-    environ = {
-        "REQUEST_METHOD": "GET",
-        "PATH_INFO": "/health",
-        "SERVER_NAME": "localhost",
-        "SERVER_PORT": "80",
-        "HTTP_HOST": "localhost",
-        "wsgi.input": BytesIO(),
-        "wsgi.errors": BytesIO(),
-        "wsgi.url_scheme": "http",
-    }
-    application(environ, lambda status, headers, exc_info=None: None)

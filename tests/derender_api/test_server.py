@@ -1,37 +1,13 @@
-"""What happens around the WSGI server; the live tests are in test_serve_command.py."""
+"""What happens around the server; the live tests are in test_serve_command.py."""
 
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from django.http import HttpResponse, StreamingHttpResponse
 
 from derender_api import server
-from derender_api.server import ServerError, ServerOptions, default_workers, run_server, whole_answers
-
-
-def application_of(response: Any) -> server.Application:
-    """A WSGI application that always gives `response`."""
-    return lambda environ, start_response: response
-
-
-class TestWholeAnswers:
-    """Answers leave as a list of one element, hence with their length."""
-
-    def test_a_response_is_one_element_and_closed(self) -> None:
-        closed = []
-        response = HttpResponse(b"body")
-        response.close = lambda: closed.append(True)  # type: ignore[method-assign]
-
-        assert whole_answers(application_of(response))({}, lambda *args: None) == [b"body"]
-        assert closed == [True]
-
-    def test_a_streaming_response_is_left_alone(self) -> None:
-        response = StreamingHttpResponse(iter([b"a", b"b"]))
-
-        assert whole_answers(application_of(response))({}, lambda *args: None) is response
+from derender_api.server import ServerError, ServerOptions, default_workers, run_server
 
 
 class TestDefaultWorkers:

@@ -1,0 +1,171 @@
+"""Where a request is answered, and what becomes of its body."""
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import orjson
+import pytest
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+
+from derender_api.api_keys import key_store
+from derender_api.catalog import catalog
+from derender_api.dispatch import Dispatcher
+from derender_api.django_bridge import DjangoBridge
+
+CHAT = "/v1/chat/completions/derender"
+
+
+class Bridge(DjangoBridge):
+    """Answers with what it was asked, and notes the thread."""
+
+    def __init__(self, response: Any = None) -> None:
+        super().__init__()
+        self.threads: list[str] = []
+        self.requests: list[HttpRequest] = []
+        self.response = response
+
+    def get_response(self, request: Any) -> Any:
+        self.threads.append(threading.current_thread().name)
+        self.requests.append(request)
+        return self.response or HttpResponse(request.body, status=201, headers={"X-Path": request.path})
+
+
+def scope_of(path: str, *, method: str = "POST", headers: Sequence[tuple[bytes, bytes]] = ()) -> dict[str, Any]:
+    """An ASGI scope."""
+    return {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "query_string": b"a=1",
+        "http_version": "1.1",
+        "scheme": "http",
+        "server": ("localhost", 80),
+        "client": ("10.0.0.1", 1234),
+        "headers": [(b"host", b"localhost"), *headers],
+    }
+
+
+def call(application: Any, scope: dict[str, Any], *parts: bytes, gone: bool = False) -> list[dict[str, Any]]:
+    """The messages that `application` sends for a body that comes in parts."""
+    messages = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
+    messages.append({"type": "http.disconnect"} if gone else {"type": "http.request", "body": b"", "more_body": False})
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return messages.pop(0)
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    asyncio.run(application(scope, receive, send))
+    return sent
+
+
+async def gateway(scope: Any, receive: Any, send: Any) -> None:
+    """An ASGI application that tells what body it got."""
+    message = await receive()
+    await send({"type": "gateway", "body": message["body"], "more": message["more_body"]})
+
+
+@pytest.fixture
+def bridge() -> Bridge:
+    """A bridge that answers 201 with the body."""
+    return Bridge()
+
+
+@pytest.fixture
+def dispatcher(bridge: Bridge) -> Dispatcher:
+    """A dispatcher over `bridge` and `gateway`."""
+    return Dispatcher(bridge, gateway, threads=1)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_to_read() -> Iterator[None]:
+    with catalog.override([]):
+        yield
+
+
+class TestPlaces:
+    """On the loop, in a thread, or as a coroutine."""
+
+    def test_a_small_call_is_answered_on_the_loop(self, dispatcher: Dispatcher, bridge: Bridge) -> None:
+        start, body = call(dispatcher, scope_of(CHAT), b"{", b"}")
+
+        assert bridge.threads == [threading.main_thread().name]
+        assert (start["status"], dict(start["headers"])[b"X-Path"]) == (201, CHAT.encode())
+        assert body["body"] == b"{}"
+
+    @pytest.mark.parametrize("path", [CHAT, "/admin/", "/v1/models", "/tokenize"])
+    def test_a_large_call_and_any_other_path_take_a_thread(
+        self, dispatcher: Dispatcher, bridge: Bridge, path: str
+    ) -> None:
+        call(dispatcher, scope_of(path), b"x" * 40_000 if path == CHAT else b"x")
+
+        assert bridge.threads[0].startswith("answer")
+
+    def test_what_must_ask_the_database_takes_a_thread(
+        self, dispatcher: Dispatcher, bridge: Bridge, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(type(key_store), "is_fresh", False)
+        call(dispatcher, scope_of(CHAT), b"{}")
+
+        assert bridge.threads[0].startswith("answer")
+
+    @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions"])
+    def test_the_gateway_gets_the_whole_body(self, dispatcher: Dispatcher, bridge: Bridge, path: str) -> None:
+        assert call(dispatcher, scope_of(path), b"a", b"b") == [{"type": "gateway", "body": b"ab", "more": False}]
+        assert bridge.threads == []
+
+
+class TestBodies:
+    """Limits and clients that leave."""
+
+    @pytest.mark.parametrize("announced", [True, False])
+    def test_a_body_beyond_the_limit_is_refused(
+        self, dispatcher: Dispatcher, bridge: Bridge, settings: Any, announced: bool
+    ) -> None:
+        settings.DERENDER = {**settings.DERENDER, "MAX_BODY_BYTES": 10}
+        headers = [(b"content-length", b"11")] if announced else []
+
+        start, body = call(dispatcher, scope_of(CHAT, headers=headers), b"x" * 6, b"x" * 5, b"never read")
+
+        assert start["status"] == 413
+        assert orjson.loads(body["body"])["error"]["code"] == 413
+        assert bridge.threads == []
+
+    def test_a_client_that_leaves_gets_nothing(self, dispatcher: Dispatcher, bridge: Bridge) -> None:
+        assert call(dispatcher, scope_of(CHAT), b"{", gone=True) == []
+        assert bridge.threads == []
+
+
+class TestRequests:
+    """What Django sees."""
+
+    def test_headers_query_and_client_arrive(self, dispatcher: Dispatcher, bridge: Bridge) -> None:
+        headers = [(b"x-one", b"1"), (b"x-one", b"2"), (b"content-type", b"application/json"), (b"x-word", b"\xe9")]
+        call(dispatcher, scope_of("/a/\u00fc", headers=headers), b"abc")
+
+        request = bridge.requests[0]
+        assert request.path_info == "/a/\u00fc"
+        assert request.GET == {"a": ["1"]}
+        assert request.headers["X-One"] == "1,2"
+        assert request.headers["X-Word"] == "\xe9"
+        assert request.META["REMOTE_ADDR"] == "10.0.0.1"
+        assert (request.content_type, request.META["CONTENT_LENGTH"]) == ("application/json", "3")
+
+    def test_cookies_and_streamed_parts_are_sent(self) -> None:
+        response = StreamingHttpResponse(iter([b"a", b"b"]))
+        response.set_cookie("name", "value")
+
+        start, body = call(Dispatcher(Bridge(response), gateway, threads=1), scope_of("/static/x", method="GET"))
+
+        assert dict(start["headers"])[b"Set-Cookie"] == b"name=value; Path=/"
+        assert body["body"] == b"ab"
+
+    def test_names_of_headers_are_remembered_in_limits(self, dispatcher: Dispatcher, bridge: Bridge) -> None:
+        call(dispatcher, scope_of(CHAT, headers=[(b"x-%d" % number, b"") for number in range(1000)]), b"{}")
+
+        assert len(bridge._names) == 256
+        assert bridge.requests[0].META["HTTP_X_999"] == ""
