@@ -4,11 +4,14 @@ Field names are the flags of `manage.py serve` (and of vLLM) with underscores; d
 """
 
 import dataclasses
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
+
+ENGINE_URL = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?")
 
 TokenizerMode = Literal["auto", "hf", "slow", "mistral"]
 StreamStateFormat = Literal["replay", "compact"]
@@ -37,6 +40,8 @@ class ModelConfiguration:
     For rendering: `chat_template_content_format` says whether templates get a message's content as text or as a list of
     parts; `generation_config` is where default sampling parameters come from ("auto": the model, "vllm": nowhere, else
     a folder), and `override_generation_config` changes them.
+    For the gateway: `engine_urls` are engines that generate for this model (`http://host:port`), `engine_model` is the
+    name it has there (None: theirs to choose).
     """
 
     model: str
@@ -58,6 +63,8 @@ class ModelConfiguration:
     exclude_tools_when_tool_choice_none: bool = False
     generation_config: str = "auto"
     override_generation_config: dict[str, Any] = field(default_factory=dict)
+    engine_urls: tuple[str, ...] = ()
+    engine_model: str | None = None
 
     def __post_init__(self) -> None:
         if not self.model:
@@ -76,6 +83,12 @@ class ModelConfiguration:
             raise ModelConfigurationError(
                 f"{self.name}: max_logprobs must be -1 (no limit) or more.", field="max_logprobs"
             )
+        for url in self.engine_urls:
+            if not ENGINE_URL.fullmatch(url):
+                raise ModelConfigurationError(
+                    f"{self.name}: {url!r} is not the URL of an engine; give it as http://host:port.",
+                    field="engine_urls",
+                )
         if self.enable_auto_tool_choice and not self.tool_call_parser:
             raise ModelConfigurationError(
                 f"{self.name}: enable_auto_tool_choice needs a tool parser; set tool_call_parser "

@@ -6,7 +6,7 @@ from django import forms
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from parsers.models import ServedModel
-from parsers.widgets import FormatSelect, JsonField
+from parsers.widgets import FormatSelect, JsonEditor, JsonField
 
 FIELDSETS: tuple[tuple[str, dict[str, Any]], ...] = (
     (
@@ -57,13 +57,27 @@ FIELDSETS: tuple[tuple[str, dict[str, Any]], ...] = (
             "classes": ("collapse",),
         },
     ),
+    (
+        "Gateway",
+        {
+            "fields": ("engine_urls", "engine_model"),
+            "description": "Engines that generate for this model, so that the chat and completion endpoints answer.",
+            "classes": ("collapse",),
+        },
+    ),
 )
 
 
 class ServedModelForm(forms.ModelForm):
     """Saving validates as a server's start does (ServedModel.clean)."""
 
-    aliases = JsonField(expected="list", required=False, help_text='Further names, a JSON list: ["a", "b"].')
+    aliases = JsonField(
+        expected="list",
+        required=False,
+        initial=list,
+        widget=JsonEditor({"rows": 2}, expected="list"),
+        help_text='Further names, a JSON list: ["a", "b"].',
+    )
     tool_call_parser = forms.CharField(
         required=False,
         label="Tool call parser",
@@ -78,11 +92,13 @@ class ServedModelForm(forms.ModelForm):
     default_chat_template_kwargs = JsonField(
         expected="object",
         required=False,
+        initial=dict,
         help_text='Template arguments of requests that give none: {"enable_thinking": false}.',
     )
     override_generation_config = JsonField(
         expected="object",
         required=False,
+        initial=dict,
         help_text='Sampling parameters that replace the defaults: {"temperature": 0.5}.',
     )
 

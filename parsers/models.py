@@ -72,6 +72,10 @@ class ServedModel(models.Model):
     override_generation_config = models.JSONField(
         default=dict, blank=True, help_text='Sampling parameters that replace the defaults: {"temperature": 0.5}.'
     )
+    engine_urls = models.JSONField(
+        default=list, blank=True, help_text='Engines behind this model, a JSON list: ["http://10.0.0.7:8200"].'
+    )
+    engine_model = models.CharField(max_length=255, blank=True, help_text="The model's name there; empty: not told.")
     enabled = models.BooleanField(default=True, help_text="Only enabled models are served.")
     position = models.IntegerField(default=0, help_text="Order; the first model answers requests that name none.")
 

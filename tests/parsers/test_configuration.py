@@ -103,3 +103,9 @@ def test_names_and_aliases_must_be_unique() -> None:
 
     with pytest.raises(ModelConfigurationError, match="b: the name 'x' is already taken by 'a'"):
         require_unique_names(models)
+
+
+@pytest.mark.parametrize("url", ["", "engine:8200", "ftp://engine", "http://", "http://a b", "http://host/?x=1"])
+def test_engines_are_urls(url: str) -> None:
+    with pytest.raises(ModelConfigurationError, match=r"is not the URL of an engine; give it as http://host:port"):
+        ModelConfiguration(model="m", engine_urls=(url,))

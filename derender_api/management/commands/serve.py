@@ -37,6 +37,8 @@ MODEL_FLAGS = (
     "exclude_tools_when_tool_choice_none",
     "generation_config",
     "override_generation_config",
+    "engine_url",
+    "engine_model",
 )
 """Flags that describe MODEL; they make no sense without it."""
 
@@ -107,9 +109,10 @@ def command_line_models(options: dict[str, Any]) -> list[ModelConfiguration]:
 
 
 def _model_of_flags(options: dict[str, Any]) -> ModelConfiguration:
-    values = {flag: options[flag] for flag in MODEL_FLAGS if flag != "served_model_name"}
+    values = {flag: options[flag] for flag in MODEL_FLAGS if flag not in ("served_model_name", "engine_url")}
     name, *aliases = options["served_model_name"] or [None]
-    return configuration_from_mapping({**values, "model": options["model"], "name": name, "aliases": aliases})
+    names = {"model": options["model"], "name": name, "aliases": aliases}
+    return configuration_from_mapping({**values, **names, "engine_urls": options["engine_url"]})
 
 
 def _add_model_arguments(group: Any) -> None:
@@ -130,6 +133,10 @@ def _add_model_arguments(group: Any) -> None:
         help="form of stream states for clients that ask for none (default: replay, as vLLM's)",
     )
     _add_render_arguments(group)
+    group.add_argument(
+        "--engine-url", nargs="+", metavar="URL", help="engines that generate: answer /v1/chat/completions through them"
+    )
+    group.add_argument("--engine-model", metavar="NAME", help="the model's name there (default: not told)")
 
 
 def _add_render_arguments(group: Any) -> None:
