@@ -76,6 +76,11 @@ class KeyStore:
         """Whether `current` answers without asking the database."""
         return self._overridden or (self._keys is not None and time.monotonic() < self._next_reading)
 
+    @property
+    def is_table_lost(self) -> bool:
+        """Whether the last reading failed although there is a table."""
+        return self._lost
+
     def current(self) -> Keys | None:
         """The keys of the last reading; None while the table could never be read, though there may be keys in it."""
         if self.is_fresh:
@@ -111,11 +116,12 @@ class KeyStore:
             self._lost = False
             self._write_uses()
         except DatabaseError as exc:
-            if not self._lost:
-                logger.warning("Cannot read the table of API keys: %s", exc)
-            self._lost = True
-            if self._keys is None and _table_is_missing():
+            if self._keys in (None, NO_KEYS) and _table_is_missing():
                 self._keys = NO_KEYS
+            else:
+                if not self._lost:
+                    logger.warning("Cannot read the table of API keys: %s", exc)
+                self._lost = True
         except SynchronousOnlyOperation:
             # A request that is answered on an event loop; one that is answered in a thread reads soon.
             return

@@ -2,13 +2,15 @@
 
 import os
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
-from derender_api.conf import DerenderSettings, conf
+from derender_api.authorization import lets_everyone_in
+from derender_api.conf import DerenderSettings
 from derender_api.model_sources import configured_models
 from parsers.configuration import ModelConfigurationError
 
@@ -53,10 +55,28 @@ def check_settings(*, app_configs: Sequence[AppConfig] | None, **kwargs: Any) ->
 def check_deployment(*, app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """W001: everyone who reaches the port may use the service; W002: a restart ends stream states and sessions."""
     messages: list[CheckMessage] = []
-    if not conf.api_key:
-        hint = "Set DERENDER_API_KEY, unless a gateway in front authenticates the callers."
+    if lets_everyone_in():
+        hint = "Make one (manage.py create_api_key NAME), or set DERENDER_API_KEY or DERENDER_REQUIRE_API_KEYS."
         messages.append(Warning("No API key is set.", hint=hint, id="derender_api.W001"))
-    if not os.environ.get("DERENDER_SECRET_KEY"):
+    if not settings.ENVIRONMENT.secret_key:
         hint = "Set DERENDER_SECRET_KEY: the one made up at every start is unknown to other servers and the next start."
         messages.append(Warning("No secret key is set.", hint=hint, id="derender_api.W002"))
     return messages
+
+
+@register
+def check_variables(*, app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """W003: a variable of the environment that looks like a setting and is none; most often a slip of the pen."""
+    known = settings.ENVIRONMENT.variables()
+    unknown = sorted(name for name in os.environ if name.startswith("DERENDER_") and name not in known)
+    return [
+        Warning(
+            f"The environment variable {name} is no setting.",
+            hint=f"Did you mean {', '.join(meant)}?"
+            if (meant := get_close_matches(name, known, cutoff=0.8))
+            else "Remove it.",
+            id="derender_api.W003",
+        )
+        for name in unknown
+        if not name.startswith("DERENDER_TEST_")
+    ]

@@ -94,6 +94,11 @@ class DerenderSettings:
         return self._get("CONTEXT_CACHE_SECONDS", 3600.0)
 
     @property
+    def log_content(self) -> bool:
+        """Let texts of clients and models into the log."""
+        return self._get("LOG_CONTENT", False)
+
+    @property
     def request_template_seconds(self) -> float:
         """How long a chat template of a request may take."""
         return self._get("REQUEST_TEMPLATE_SECONDS", 2.0)

@@ -18,6 +18,8 @@ from derender_api.exceptions import (
     ServiceUnavailable,
     error_content,
 )
+from derender_api.log_format import described
+from derender_api.metrics import count_error
 from derender_api.tokenization.handle import TokenIdOutOfRange
 from parsers.configuration import ModelConfigurationError
 
@@ -28,7 +30,8 @@ def exception_handler(exception: Exception, context: Mapping[str, Any]) -> Respo
     """The answer to any exception. An exception that is nobody's declared fault is logged and becomes a plain 500."""
     error = api_error(exception)
     if error.status >= 500:
-        logger.error("%s: %s", type(exception).__name__, exception, exc_info=exception)
+        logger.error("%s", described(exception), exc_info=exception)
+    count_error(error.type, error.code or error.status)
     response = Response(error_content(error), status=error.status, headers=error.headers)
     if isinstance(exception, framework.MethodNotAllowed):
         response["Allow"] = ", ".join(context["view"].allowed_methods)

@@ -3,11 +3,10 @@
 Plain Django middleware, so that unknown paths and every view are covered alike; each runs under WSGI and ASGI.
 """
 
-from collections.abc import Awaitable, Callable
 from io import BytesIO
 from typing import Any
 
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
+from asgiref.sync import sync_to_async
 from django.http import HttpRequest, UnreadablePostError
 from django.http.response import HttpResponseBase
 
@@ -15,64 +14,12 @@ from derender_api.admission import BodyBudget, admit
 from derender_api.api_keys import KnownKey, key_store
 from derender_api.authorization import allowed_models, authorize, needs_key
 from derender_api.conf import conf
-from derender_api.exceptions import ApiError, BadRequest, PayloadTooLarge
-from derender_api.views_errors import error_response
-
-GetResponse = Callable[[HttpRequest], Any]
+from derender_api.exceptions import BadRequest, PayloadTooLarge
+from derender_api.layer import GetResponse, Layer, when_sent
+from derender_api.observation import KEY_NAME
 
 UNCOUNTED = ("/admin", "/docs", "/static/")
 """Path prefixes of pages for people, which are answered even where the API has no place left."""
-
-
-class Layer:
-    """A middleware for both worlds: `sync` answers under WSGI, `asynchronous` under ASGI. ApiErrors are answered."""
-
-    sync_capable = True
-    async_capable = True
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
-        self.is_async = iscoroutinefunction(get_response)
-        if self.is_async:
-            markcoroutinefunction(self)
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
-        if self.is_async:
-            return self._answered(request)
-        try:
-            return self.sync(request)
-        except ApiError as error:
-            return error_response(error)
-
-    async def _answered(self, request: HttpRequest) -> HttpResponseBase:
-        try:
-            return await self.asynchronous(request)
-        except ApiError as error:
-            return error_response(error)
-
-    def sync(self, request: HttpRequest) -> HttpResponseBase:
-        """The answer; calls `get_response`."""
-        raise NotImplementedError
-
-    async def asynchronous(self, request: HttpRequest) -> HttpResponseBase:
-        """The answer; awaits `get_response`."""
-        raise NotImplementedError
-
-
-def when_sent(response: HttpResponseBase, action: Callable[[], None]) -> None:
-    """Call `action` once the answer is complete: at once, or for a streamed one when the server closes it."""
-    if not response.streaming:
-        action()
-        return
-    close = response.close
-
-    def closed() -> None:
-        try:
-            close()
-        finally:
-            action()
-
-    response.close = closed  # type: ignore[method-assign]
 
 
 class ApiKeyMiddleware(Layer):
@@ -107,7 +54,7 @@ class ApiKeyMiddleware(Layer):
 
 
 def _allow(request: HttpRequest, key: KnownKey) -> Any:
-    request.META["derender.key"] = key.name
+    request.META[KEY_NAME] = key.name
     return allowed_models.set(key.models)
 
 

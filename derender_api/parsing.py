@@ -1,9 +1,10 @@
 """From a chat request to the parser's context, and the parser's part of one-shot answers and chunks (protocol 8.6)."""
 
 import logging
+import re
 import secrets
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -12,6 +13,8 @@ import orjson
 from derender_api.conf import conf
 from derender_api.exceptions import BadRequest
 from derender_api.loaded_model import LoadedModel
+from derender_api.log_format import shown_content
+from derender_api.metrics import count_cache_lookup, count_outcome
 from derender_api.parser_cache import bytes_of_ids, digest_of, parser_cache
 from derender_api.protocol.openai_request import ChatCompletionRequest, NamedTool
 from derender_api.stop import StopRules
@@ -80,15 +83,35 @@ def parse_output(
     token_ids: Sequence[int],
     texts: Sequence[str],
     prompt_token_ids: Sequence[int] | None,
+    truncated: bool = False,
 ) -> Message:
-    """The message of a complete output. A failure of the parser is logged, and all of the text is content."""
+    """The message of a complete output. A failure of the parser is logged, and all of the text is content.
+
+    `truncated`: the engine stopped at its length limit.
+    """
     try:
-        return open_parser(plan, context, prompt_token_ids).parse(token_ids, texts)
+        parser = open_parser(plan, context, prompt_token_ids)
+        message = parser.parse(token_ids, texts)
     except BadRequest:
         raise
     except Exception:
-        logger.exception("parser %s failed on a complete output", plan.name)
+        logger.exception("parser %s failed on a complete output%s", plan.name, shown_content(texts=texts))
+        count_outcome(plan.name, "failed")
         return Message(reasoning=None, content="".join(texts))
+    count_outcome(plan.name, _outcome(parser, token_ids, message.content, truncated=truncated))
+    return message
+
+
+def _outcome(parser: OutputParser, token_ids: Sequence[int], content: str | None, *, truncated: bool) -> str:
+    """What became of the markup of an answer, as the metrics name it."""
+    if truncated:
+        return "truncated"
+    if parser.malformed:
+        return "malformed"
+    # Only markup that the output has as tokens is looked for: vocabularies may have hundreds of special tokens.
+    met = parser.marks.keys() & set(token_ids)
+    given_back = content and any(parser.marks[token_id] in content for token_id in met)
+    return "given_back" if given_back else "parsed"
 
 
 def random_seed() -> bytes:
@@ -105,6 +128,11 @@ def stream_seed(request_id: str, index: int, prompt_token_ids: Sequence[int], ca
         return bytes.fromhex(carried.call_id_seed)
     name = f"{index} {len(prompt_token_ids)} {request_id}".encode("utf-8", "surrogatepass")
     return digest_of(name, bytes_of_ids(prompt_token_ids[-SEED_PROMPT_TOKENS:]))
+
+
+@lru_cache(maxsize=64)
+def _any_of(spellings: frozenset[str]) -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, sorted(spellings))) or "(?!)")
 
 
 class StreamParser:
@@ -131,6 +159,18 @@ class StreamParser:
         """Whether the stream has ended and its only call was cut, so that it counts as none."""
         return self._parser.calls_revoked
 
+    def outcome(self, delta: Delta, *, ends: bool, truncated: bool) -> str | None:
+        """What became of the markup of the stream where it `ends`; before that, of this chunk, if it is remarkable."""
+        if ends and truncated:
+            return "truncated"
+        if self._parser.malformed:
+            return "malformed"
+        if delta.content and any(sign in delta.content for sign in "<["):
+            spelled = _any_of(frozenset(self._parser.marks.values()))
+            if spelled.search(delta.content):
+                return "given_back"
+        return "parsed" if ends else None
+
     def step(self, token_ids: Sequence[int], *, decoded: int, finished: bool) -> Delta:
         """The delta of this chunk. The parser sees all IDs, and the text of the first `decoded` of them."""
         texts = self._detokenizer.decode(token_ids[:decoded])
@@ -156,7 +196,7 @@ class StreamParser:
             end = start + length
             self._feed(token_ids[start:end], texts[start:end], finished=False)
             start = end
-        self._parser.calls_streamed = False
+        self._parser.calls_streamed = self._parser.malformed = False
 
     def snapshot(self) -> tuple[dict[str, Any], Window]:
         """What the parser (with the search for stop strings) and the detokenizer must remember."""
@@ -197,6 +237,7 @@ class StreamParsers:
         if not carried.output_token_ids:
             return self._new()
         kept = parser_cache.get(self._key())
+        count_cache_lookup(hit=kept is not None)
         if kept is not None:
             snapshot, (pieces, prefix, read) = orjson.loads(kept)
             return self._restored(snapshot, Window(pieces=tuple(pieces), prefix=prefix, read=read))

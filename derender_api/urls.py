@@ -3,7 +3,7 @@
 from django.urls import path
 from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerView
 
-from derender_api import views, views_render, views_server
+from derender_api import views, views_operations, views_render, views_server
 
 urlpatterns = [
     path("v1/chat/completions/derender", views.ChatDerenderView.as_view()),
@@ -17,6 +17,8 @@ urlpatterns = [
     path("ping", views_server.PingView.as_view()),
     path("version", views_server.VersionView.as_view()),
     path("load", views_server.LoadView.as_view()),
+    path("ready", views_operations.ReadyView.as_view()),
+    path("metrics", views_operations.MetricsView.as_view()),
     path("kv_event_sources", views_server.KvEventSourcesView.as_view()),
     path("openapi.json", SpectacularJSONAPIView.as_view(), name="openapi"),
     path("docs", SpectacularSwaggerView.as_view(url_name="openapi"), name="docs"),

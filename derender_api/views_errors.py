@@ -8,10 +8,12 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import is_valid_path
 
 from derender_api.exceptions import ApiError, BadRequest, Forbidden, NotFound, error_content
+from derender_api.metrics import count_error
 
 
 def error_response(error: ApiError) -> HttpResponse:
     """The answer to an error outside the views."""
+    count_error(error.type, error.code or error.status)
     body = orjson.dumps(error_content(error))
     return HttpResponse(body, status=error.status, content_type="application/json", headers=error.headers)
 

@@ -5,12 +5,16 @@ they would be a third of the framework's time for a small request.
 """
 
 from collections.abc import Callable
+from inspect import isawaitable
 from typing import Any
 
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
 from django.contrib.sessions.middleware import SessionMiddleware
 from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
 from django.middleware.security import SecurityMiddleware
 from whitenoise.middleware import WhiteNoiseMiddleware
@@ -33,8 +37,27 @@ class PagesSecurity(PagesOnly, SecurityMiddleware):
     """Security headers."""
 
 
-class PagesStatic(PagesOnly, WhiteNoiseMiddleware):
-    """Static files: the assets of the admin page and of the documentation."""
+class PagesStatic(WhiteNoiseMiddleware):
+    """Static files: the assets of the admin page and of the documentation. Runs under ASGI, too."""
+
+    sync_capable = True
+    async_capable = True
+
+    def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
+        super().__init__(get_response)
+        self._is_async = iscoroutinefunction(get_response)
+        if self._is_async:
+            markcoroutinefunction(self)
+
+    def __call__(self, request: HttpRequest) -> Any:
+        if not request.path_info.startswith(PAGES):
+            return self.get_response(request)
+        answer = super().__call__(request)
+        return _awaitable(answer) if self._is_async and not isawaitable(answer) else answer
+
+
+async def _awaitable(answer: HttpResponseBase) -> HttpResponseBase:
+    return answer
 
 
 class PagesSession(PagesOnly, SessionMiddleware):
@@ -51,3 +74,7 @@ class PagesAuthentication(PagesOnly, AuthenticationMiddleware):
 
 class PagesMessages(PagesOnly, MessageMiddleware):
     """Messages of the admin page."""
+
+
+class PagesFrames(PagesOnly, XFrameOptionsMiddleware):
+    """No other site shows the admin page in a frame."""

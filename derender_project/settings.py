@@ -4,11 +4,16 @@ import secrets
 from pathlib import Path
 
 import dj_database_url
+from django.core.exceptions import ImproperlyConfigured
+from pydantic import ValidationError
 
 from derender_project.admin_theme import UNFOLD as UNFOLD
-from derender_project.environment import Environment
+from derender_project.environment import Environment, problems_of
 
-ENVIRONMENT = Environment()
+try:
+    ENVIRONMENT = Environment()
+except ValidationError as error:
+    raise ImproperlyConfigured("\n".join(problems_of(error))) from None
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 DEBUG = ENVIRONMENT.debug
@@ -26,6 +31,7 @@ DERENDER = {
     "REQUIRE_API_KEYS": ENVIRONMENT.require_api_keys,
     "MAX_CONCURRENT_REQUESTS": ENVIRONMENT.max_concurrent_requests,
     "MAX_BODY_BYTES": ENVIRONMENT.max_body_bytes,
+    "LOG_CONTENT": ENVIRONMENT.log_content,
     "MAX_N_SEQUENCES": ENVIRONMENT.max_n_sequences,
     "MAX_STOP_STRINGS": ENVIRONMENT.max_stop_strings,
     "MAX_COMPLETION_PROMPTS": ENVIRONMENT.max_completion_prompts,
@@ -56,6 +62,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "derender_api.observation.ObservationMiddleware",
     "derender_api.middleware.ApiKeyMiddleware",
     "derender_api.middleware.BodyLimitMiddleware",
     "derender_api.middleware.AdmissionMiddleware",
@@ -65,6 +72,7 @@ MIDDLEWARE = [
     "derender_project.middleware.PagesCsrf",
     "derender_project.middleware.PagesAuthentication",
     "derender_project.middleware.PagesMessages",
+    "derender_project.middleware.PagesFrames",
 ]
 
 ROOT_URLCONF = "derender_project.urls"
@@ -116,6 +124,14 @@ def _cache(name: str) -> dict[str, object]:
 CACHES = {name: _cache(name) for name in ("default", "limits")}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
+# Cookies and connections of the pages. The API has no cookies, and is not redirected.
+SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = ENVIRONMENT.production
+SECURE_HSTS_SECONDS = ENVIRONMENT.hsts_seconds if ENVIRONMENT.production else 0
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if ENVIRONMENT.behind_proxy else None
+X_FRAME_OPTIONS = "DENY"
+# The checks look for Django's own classes; their subclasses for pages are in place (derender_project/middleware.py).
+SILENCED_SYSTEM_CHECKS = ["security.W001", "security.W002", "security.W003"]
+
 # Django's own check of bodies would answer 400; the limit is enforced by BodyLimitMiddleware, which answers 413.
 DATA_UPLOAD_MAX_MEMORY_SIZE = None
 
@@ -155,9 +171,20 @@ SPECTACULAR_SETTINGS = {
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "formatters": {
+        "json": {"()": "derender_api.log_format.JsonLines"},
+        "text": {
+            "()": "derender_api.log_format.TextLines",
+            "format": "%(asctime)s %(levelname)s %(name)s%(request)s: %(message)s",
+        },
+    },
+    "handlers": {
+        "console": {"class": "logging.StreamHandler", "formatter": "json" if ENVIRONMENT.logs_json else "text"}
+    },
     "root": {"handlers": ["console"], "level": ENVIRONMENT.log_level},
-    # One warning per answer of 4xx would let any client fill the log.
-    "loggers": {"django.request": {"level": "ERROR"}},
+    "loggers": {
+        # One warning per answer of 4xx would let any client fill the log.
+        "django.request": {"level": "ERROR"},
+        "derender.access": {"level": "INFO" if ENVIRONMENT.access_log else "CRITICAL"},
+    },
 }

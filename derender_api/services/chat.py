@@ -262,7 +262,7 @@ def _parsed_chunk(
         carried.is_stopped = True
         return Delta()
     delta = parser.step(token_ids, decoded=ending.decoded, finished=ends)
-    outcome = parser.outcome(ends=ends, truncated=choice.finish_reason == "length")
+    outcome = parser.outcome(delta, ends=ends, truncated=choice.finish_reason == "length")
     if outcome is not None:
         count_outcome(plan.name, outcome)
     carried.matched = parser.matched
@@ -299,5 +299,5 @@ def _failures_are_bad_state(model: LoadedModel) -> Iterator[None]:
         if not isinstance(error, ValueError):
             logger.exception("chat chunk failed")
             if model.plan is not None:
-                count_outcome(model.plan.name, "fell_back")
+                count_outcome(model.plan.name, "failed")
         raise InvalidStreamState from error

@@ -7,6 +7,7 @@ from derender_api.catalog import catalog
 from derender_api.exceptions import BadRequest
 from derender_api.loaded_model import LoadedModel
 from derender_api.logprobs import LogprobResolver, completion_limit, next_context
+from derender_api.metrics import count_stream_call, count_tokens
 from derender_api.output_text import codec_of, decoded_chunk, decoded_output, ending_of
 from derender_api.protocol.derender import (
     CompletionStreamRequest,
@@ -43,15 +44,15 @@ def derender_completion(request: DerenderCompletionRequest) -> Json:
     ]
     for number, choice in enumerate(choices):
         choice["index"] = number
+    counts = request.prompt_tokens or [len(prompt or ()) for prompt in given]
+    generated = sum(len(choice.token_ids or ()) for each in responses for choice in each.choices)
+    count_tokens(model.names[0], prompt=sum(counts), generated=generated)
     transfers = [response.kv_transfer_params for response in responses]
     return answers.completion(
         request_id=responses[0].request_id,
         model=request.model or model.names[0],
         choices=choices,
-        usage=answers.usage(
-            prompt_tokens=sum(request.prompt_tokens or ()),
-            completion_tokens=sum(len(choice.token_ids or ()) for each in responses for choice in each.choices),
-        ),
+        usage=answers.usage(prompt_tokens=sum(request.prompt_tokens or ()), completion_tokens=generated),
         kv_transfer_params=answers.echoed(transfers[0]) if all(each == transfers[0] for each in transfers) else None,
         metrics=answers.echoed_metrics(responses[0].metrics) if len(responses) == 1 else None,
     )
@@ -106,6 +107,9 @@ def _completion_chunks(
     limits.check_prompt(request.prompt_token_ids, model)
     scope = scope_of("completion", model)
     carried = Carried.of(request.stream_state, form=form_of(request, model), scope=scope)
+    count_stream_call("completion", chunks=len(chunks))
+    if carried.is_new:
+        count_tokens(model.names[0], prompt=request.prompt_tokens or len(request.prompt_token_ids or ()), generated=0)
     return [_completion_chunk(chunk, request, model, carried) for chunk in chunks], carried.answer(scope=scope)
 
 
@@ -116,6 +120,7 @@ def _completion_chunk(
         raise BadRequest("derender_completion_stream expects at most one choice per chunk")
     choices = [_completion_chunk_choice(choice, chunk, request, model, carried) for choice in chunk.choices]
     carried.is_new = False
+    count_tokens(model.names[0], prompt=0, generated=sum(len(choice.token_ids or ()) for choice in chunk.choices))
     return answers.completion_chunk(
         request_id=chunk.request_id,
         model=request.model or model.names[0],

@@ -12,7 +12,7 @@ from typing import Any
 
 from .assembly import Call, Delta, Message, append_finish, collect, delta_of
 from .context import NamedToolChoice, RequestContext
-from .events import CallEnd, CallStart, Event, Reasoning, ReasoningIsAnswer, ReasoningRetracted, Text, Token
+from .events import CallEnd, CallStart, Event, Malformed, Reasoning, ReasoningIsAnswer, ReasoningRetracted, Text, Token
 from .exceptions import InvalidSnapshotError
 from .plain import NamedArguments, PassThrough, RequiredCalls
 from .scanner import scan, text_of
@@ -70,10 +70,12 @@ class OutputParser:
     def __init__(self, plan: ParserPlan, context: RequestContext, prompt_token_ids: Sequence[int] | None) -> None:
         self._plan = plan
         self._context = context
-        self._marks = plan.marks
+        self.marks = plan.marks
         self._started = False
         self.calls_streamed = False
         self.calls_revoked = False
+        self.malformed = False
+        """Whether the output, or the last chunks fed, held markup that was no call."""
         self._reasoning: ReasoningStage | None = None
         self._tools: ToolStage | None = None
         self._unified: UnifiedStage | None = None
@@ -125,6 +127,7 @@ class OutputParser:
         raw: list[str] = []
         events = self._step(token_ids, texts, raw) + self._flush(raw)
         reasoning, outcome = collect(events)
+        self.malformed = outcome.malformed
         outcome.raw = "".join(raw)
         outcome.parameters = self._context.parameters
         if self._unified is not None:
@@ -201,11 +204,13 @@ class OutputParser:
         )
 
     def _named(self, events: list[Event]) -> list[Event]:
-        """Gives an ID to each call that starts without one."""
+        """Gives an ID to each call that starts without one, and notes malformed ones."""
         for position, event in enumerate(events):
             if isinstance(event, CallStart) and event.id is None:
                 call = FoundCall(index=event.index, name=event.name)
                 events[position] = CallStart(event.index, event.name, self._generated_id(call, streaming=True))
+            elif isinstance(event, Malformed) or (isinstance(event, CallEnd) and event.malformed):
+                self.malformed = True
         return events
 
     def _filtered(self, delta: Delta) -> Delta | None:
@@ -235,7 +240,7 @@ class OutputParser:
         return self._rewriter.feed(events) + self._rewriter.finish() if self._rewriter else events
 
     def _read(self, token_ids: Sequence[int], texts: Sequence[str], raw: list[str] | None) -> list[Event]:
-        segments = scan(token_ids, texts, self._marks)
+        segments = scan(token_ids, texts, self.marks)
         if self._unified is not None:
             return self._unified.feed(segments)
         if self._reasoning is None:

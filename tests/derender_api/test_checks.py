@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from django.core.checks import run_checks
 
-from derender_api.checks import check_deployment, check_settings
+from derender_api.api_keys import KnownKey, key_store
+from derender_api.checks import check_deployment, check_settings, check_variables
 
 
 @pytest.mark.parametrize(
@@ -34,13 +35,38 @@ def test_the_project_passes_all_checks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("api_key", "secret", "ids"),
-    [(None, "", ["derender_api.W001", "derender_api.W002"]), ("k", "", ["derender_api.W002"]), ("k", "s", [])],
+    ("given", "secret", "ids"),
+    [
+        ({}, None, ["derender_api.W001", "derender_api.W002"]),
+        ({"API_KEY": "k"}, None, ["derender_api.W002"]),
+        ({"REQUIRE_API_KEYS": True}, "s", []),
+    ],
 )
-def test_deployment(
-    settings: Any, monkeypatch: pytest.MonkeyPatch, api_key: str | None, secret: str, ids: list[str]
-) -> None:
-    settings.DERENDER = {"API_KEY": api_key}
-    monkeypatch.setenv("DERENDER_SECRET_KEY", secret)
+def test_deployment(settings: Any, given: dict[str, Any], secret: str | None, ids: list[str]) -> None:
+    settings.DERENDER = given
+    settings.ENVIRONMENT = settings.ENVIRONMENT.model_copy(update={"secret_key": secret})
 
     assert [message.id for message in check_deployment(app_configs=None)] == ids
+
+
+def test_a_key_of_the_table_is_one(settings: Any) -> None:
+    settings.DERENDER = {}
+    with key_store.override([KnownKey(id=1, name="a", digest="d")]):
+        assert [message.id for message in check_deployment(app_configs=None)] == ["derender_api.W002"]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("DERENDER_DATABSE_URL", "Did you mean DERENDER_DATABASE_URL"),
+        ("DERENDER_XYZZY", "Remove it."),
+        ("DERENDER_TEST_X", None),
+    ],
+)
+def test_variables_that_are_no_settings(monkeypatch: pytest.MonkeyPatch, name: str, hint: str | None) -> None:
+    monkeypatch.setenv(name, "x")
+
+    messages = check_variables(app_configs=None)
+
+    assert [message.id for message in messages] == ([] if hint is None else ["derender_api.W003"])
+    assert all(message.hint.startswith(hint) and name in message.msg for message in messages)

@@ -29,6 +29,8 @@ def test_the_document_names_every_route(client: Client) -> None:
         "/ping",
         "/version",
         "/load",
+        "/ready",
+        "/metrics",
         "/kv_event_sources",
     }
 
