@@ -29,9 +29,12 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """An unknown path; a known one with a trailing slash is redirected, with its method and body (protocol 1)."""
+    """An unknown path; a known one with a trailing slash is redirected, with its method and body (protocol 1).
+
+    Not so where the path is known as it is, and its view finds nothing.
+    """
     bare = request.path_info.rstrip("/")
-    if bare != request.path_info and bare and is_valid_path(bare):
+    if bare not in (request.path_info, "") and is_valid_path(bare) and not is_valid_path(request.path_info):
         query = request.META.get("QUERY_STRING")
         # Relative, so that it also holds behind a proxy that ends TLS.
         return HttpResponse(status=307, headers={"Location": f"{bare}?{query}" if query else bare})

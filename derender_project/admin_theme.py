@@ -6,6 +6,7 @@ The links of the sidebar are resolved when a page is made, since the URLs are no
 from typing import Any
 
 from django.http import HttpRequest
+from django.templatetags.static import static
 from django.urls import reverse_lazy
 
 
@@ -26,6 +27,9 @@ UNFOLD: dict[str, Any] = {
     "SITE_HEADER": "derender",
     "SITE_SUBHEADER": "token IDs to answers",
     "SITE_SYMBOL": "data_object",
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("workbench/favicon.svg")},
+    ],
     "SITE_URL": None,
     "SHOW_BACK_BUTTON": True,
     "BORDER_RADIUS": "6px",
@@ -56,6 +60,9 @@ UNFOLD: dict[str, Any] = {
                         "deployed_code",
                         "admin:parsers_servedmodel_changelist",
                         permission="parsers.view_servedmodel",
+                    ),
+                    _link(
+                        "API keys", "key", "admin:derender_api_apikey_changelist", permission="derender_api.view_apikey"
                     ),
                 ],
             },

@@ -82,3 +82,7 @@ class JsonField(forms.JSONField):
     def __init__(self, *, expected: str, **kwargs: Any) -> None:
         kwargs.setdefault("widget", JsonEditor(expected=expected))
         super().__init__(**kwargs)
+
+    def prepare_value(self, value: Any) -> Any:
+        """The field's text; none for null."""
+        return "" if value is None else super().prepare_value(value)

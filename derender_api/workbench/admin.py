@@ -25,7 +25,7 @@ STYLES: dict[str, tuple[str, ...]] = {"all": ("workbench/workbench.css", "workbe
 class ParityRunAdmin(ModelAdmin):
     """Runs are made by `manage.py run_parity --save`; here they are read, and deleted."""
 
-    list_display = ("title", "created", "outcome", "held", "cases", "failing", "duration")
+    list_display = ("title", "made", "outcome", "held", "cases", "failing", "duration")
     list_before_template = "workbench/parity_history.html"
     search_fields: ClassVar[tuple[str, ...]] = ("label",)
     date_hierarchy = None
@@ -54,6 +54,11 @@ class ParityRunAdmin(ModelAdmin):
     def title(self, run: ParityRun) -> str:
         """Number and label."""
         return str(run)
+
+    @display(description="Made (UTC)", ordering="created")
+    def made(self, run: ParityRun) -> str:
+        """To the minute."""
+        return f"{run.created:%Y-%m-%d %H:%M}"
 
     @display(description="Outcome", label={"holds": "success", "differs": "danger"})
     def outcome(self, run: ParityRun) -> str:

@@ -12,7 +12,8 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 
 _MARKUP = re.compile(r"<[^<>\s]{1,60}>|</?[\w:.\-]*|\[/?[A-Z_]{2,40}\]|[^\w]+|_")
-SHORTEST_MATCH = 2
+_PIECES = re.compile(r"\w+|\s+|[^\w\s]")
+_WORD = re.compile(r"\w")
 
 
 class Kind(StrEnum):
@@ -53,9 +54,11 @@ class Attribution:
     spans: list[list[Span]] = field(default_factory=list)
     _ids: list[int] = field(default_factory=list)
     _pending: list[_Pending] = field(default_factory=list)
+    _closed: bool = False
 
     def add(self, token_id: int, text: str) -> None:
         """The next token, with the text that it released."""
+        self._close()
         self._pending.append(_Pending(len(self.spans), text))
         self.spans.append([])
         self._ids.append(token_id)
@@ -65,41 +68,46 @@ class Attribution:
         """Text that nothing is known about yet."""
         return "".join(each.text for each in self._pending)
 
-    def sent(self, kind: Kind, text: str) -> None:
-        """The parser sent `text` as `kind`."""
-        if not text:
-            return
-        position = self.pending.find(text)
+    def sent(self, kind: Kind, text: str, *, anew: bool = False) -> None:
+        """The parser sent `text` as `kind`; `anew`: the model wrote it differently."""
+        position = self.pending.find(text) if text and not anew else -1
         if position >= 0:
-            self._skip(position, before=kind)
+            self._skip(position, before=Kind.NAME if self._closed else kind)
+            self._closed = False
             self._take(len(text), kind)
-        else:
+        elif text:
             self._align(kind, text)
 
     def closed(self) -> None:
-        """The parser closed a call: what it has read of it is syntax."""
-        self._skip(len(self.pending), before=Kind.NAME)
+        """The parser closed a call: what it has read of it, and nothing else is made of, is syntax."""
+        self._closed = True
+
+    def _close(self) -> None:
+        if self._closed:
+            self._skip(len(self.pending), before=Kind.NAME)
+            self._closed = False
 
     def finish(self, *, is_cut: bool) -> list[list[Span]]:
         """The spans of every token; `is_cut`: the output has no end, so that what is pending is held back."""
-        if is_cut:
-            self._take(len(self.pending), Kind.HELD)
-        else:
-            self._skip(len(self.pending), before=None)
+        self._close()
+        while is_cut and self.pending:
+            self._drop_empty()
+            head = self._pending[0]
+            self._take(len(head.text), Kind.MARKER if self._ids[head.token] in self.marks else Kind.HELD)
+        self._skip(len(self.pending), before=None)
         self._settle_silent()
         return self.spans
 
     def _align(self, kind: Kind, text: str) -> None:
-        """Marks the pieces of pending text that are found in `text`, which was written anew."""
-        pending, start = self.pending, 0
-        blocks = SequenceMatcher(None, pending, text, autojunk=False).get_matching_blocks()
-        for block in blocks:
-            piece = pending[block.a : block.a + block.size]
-            if block.size < SHORTEST_MATCH and not piece.isalnum():
-                continue
-            self._skip(block.a - start, before=kind)
-            self._take(block.size, kind, approximate=True)
-            start = block.a + block.size
+        """Marks the pending pieces that are found in `text`, word by word."""
+        written, sent = _PIECES.findall(self.pending), _PIECES.findall(text)
+        start = 0
+        for block in SequenceMatcher(None, written, sent, autojunk=False).get_matching_blocks():
+            matched = "".join(written[block.a : block.a + block.size])
+            if _WORD.search(matched):
+                self._skip(len("".join(written[start : block.a])), before=kind)
+                self._take(len(matched), kind, approximate=True)
+                start = block.a + block.size
 
     def _skip(self, length: int, *, before: Kind | None) -> None:
         """Decides what text became that was not sent itself. `before` is the kind that was sent behind it."""

@@ -6,6 +6,7 @@ from typing import Any
 from derender_api.loaded_model import LoadedModel
 from derender_api.parity.suite import Profile
 from parsers.catalogue import entries
+from parsers.configuration import ModelConfigurationError
 
 TOOLS = [
     {
@@ -21,24 +22,29 @@ TOOLS = [
         },
     }
 ]
-HERMES = """<tool_call>
+THOUGHTS = "<think>\nThe user wants the weather.\n</think>\n\n"
+HERMES = """I will look it up.
+<tool_call>
 {"name": "get_weather", "arguments": {"city": "Paris", "days": 2}}
 </tool_call>"""
 
 
 def example(model: LoadedModel) -> dict[str, Any]:
     """Initial values for a served model. The end-of-sequence token closes the output, as an engine sends it."""
-    configuration = model.configuration
-    text = ""
-    if configuration.reasoning_parser:
-        text += _sample("reasoning", configuration.reasoning_parser) or ""
-    if configuration.active_tool_parser in ("hermes", "longcat"):
-        text = f"<think>\nThe user wants the weather.\n</think>\n\nI will look it up.\n{HERMES}"
-    elif configuration.active_tool_parser:
-        text = _sample("tool calls", configuration.active_tool_parser) or text
-    end = model.tokenizer.eos_id if model.failure is None and model.is_loaded else None
-    text = text or "Hello, world!"
-    return {"model": model.names[0], "output": text + (model.tokenizer.piece(end) if end is not None else "")}
+    tools, reasoning = model.configuration.active_tool_parser, model.configuration.reasoning_parser
+    thoughts = THOUGHTS if reasoning == "qwen3" else _sample("reasoning", reasoning)
+    calls = HERMES if tools == "hermes" else _sample("tool calls", tools)
+    # A sample of a format that does both jobs shows both.
+    text = calls if calls and thoughts in (calls, "") else thoughts + calls
+    return {"model": model.names[0], "output": (text or "Hello, world!") + _end(model)}
+
+
+def _end(model: LoadedModel) -> str:
+    try:
+        end = model.tokenizer.eos_id
+    except ModelConfigurationError:
+        return ""
+    return "" if end is None else model.tokenizer.piece(end)
 
 
 def of_case(case: Mapping[str, Any], profile: Mapping[str, Any], *, folder: str) -> dict[str, Any]:
@@ -63,6 +69,7 @@ def of_case(case: Mapping[str, Any], profile: Mapping[str, Any], *, folder: str)
     return {key: value for key, value in values.items() if value is not None}
 
 
-def _sample(role: str, name: str) -> str | None:
+def _sample(role: str, name: str | None) -> str:
+    """The wire text in the description of a format, "" where it has none."""
     found = next((entry for entry in entries() if role in entry.roles and name in entry.names), None)
-    return found.sample if found else None
+    return found.sample if found else ""

@@ -17,7 +17,7 @@ from derender_api.loaded_model import LoadedModel, TokenizerPool
 from derender_api.parity.groupings import lengths
 from derender_api.workbench.playground.experiment import LONGEST_OUTPUT, Experiment
 from parsers.configuration import ModelConfiguration, ModelConfigurationError
-from parsers.widgets import FormatSelect, JsonField
+from parsers.widgets import FormatSelect, JsonEditor, JsonField
 
 MESSAGES = [{"role": "user", "content": "Hello"}]
 PAIR = ""
@@ -55,7 +55,7 @@ class PlaygroundForm(forms.Form):
         label="The output is given as",
     )
     output = forms.CharField(
-        widget=UnfoldAdminTextareaWidget(attrs={"rows": 8, "class": "json-editor", "spellcheck": "false"}),
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 10, "class": "json-editor", "spellcheck": "false"}),
         strip=False,
         label="Output of the model",
         help_text="Text is encoded with the tokenizer, markers included; IDs are separated by commas or spaces.",
@@ -73,16 +73,27 @@ class PlaygroundForm(forms.Form):
         label="Token IDs of the prompt",
         help_text="Instead of the text.",
     )
-    tools = JsonField(expected="list", required=False, help_text="As in a chat request.")
+    tools = JsonField(
+        expected="list",
+        required=False,
+        widget=JsonEditor({"rows": 10}, expected="list"),
+        help_text="As in a chat request.",
+    )
     tool_choice = forms.CharField(
         required=False,
         widget=UnfoldAdminTextInputWidget(attrs={"list": "tool-choices"}),
         help_text="auto, none, required, or the name of a function. Empty: not sent.",
     )
-    kwargs = JsonField(expected="object", required=False, label="Chat template kwargs")
+    kwargs = JsonField(
+        expected="object",
+        required=False,
+        widget=JsonEditor({"rows": 3}, expected="object"),
+        label="Chat template kwargs",
+    )
     more = JsonField(
         expected="object",
         required=False,
+        widget=JsonEditor({"rows": 3}, expected="object"),
         label="Further fields of the request",
         help_text='For example {"include_reasoning": false, "parallel_tool_calls": false}.',
     )
@@ -178,20 +189,21 @@ class PlaygroundForm(forms.Form):
     def _request(self, cleaned: Mapping[str, Any]) -> dict[str, Any]:
         request: dict[str, Any] = {"messages": MESSAGES}
         for name, field, kind in (("tools", "tools", list), ("chat_template_kwargs", "kwargs", dict)):
-            if cleaned[field] is not None:
-                if not isinstance(cleaned[field], kind):
-                    self.add_error(field, f"A JSON {'list' if kind is list else 'object'} is expected.")
-                request[name] = cleaned[field]
+            value = cleaned[field]
+            if value is not None and not isinstance(value, kind):
+                self.add_error(field, f"A JSON {'list' if kind is list else 'object'} is expected.")
+            elif value is not None:
+                request[name] = value
         choice = cleaned["tool_choice"].strip()
         if choice:
             request["tool_choice"] = (
                 choice if choice in TOOL_CHOICES else {"type": "function", "function": {"name": choice}}
             )
-        if cleaned["more"] is not None:
-            if not isinstance(cleaned["more"], dict):
-                self.add_error("more", "A JSON object is expected.")
-            else:
-                request |= cleaned["more"]
+        more = cleaned["more"]
+        if more is not None and not isinstance(more, dict):
+            self.add_error("more", "A JSON object is expected.")
+        elif more is not None:
+            request |= more
         return request
 
     def _lens(self, cleaned: Mapping[str, Any], count: int) -> tuple[str, Sequence[int]]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from derender_api.parity.core import Output, decoded_output
 from derender_api.workbench.playground.attribution import Attribution, Kind, Span
 from derender_api.workbench.playground.experiment import Experiment
+from parsers.engine.context import RequestContext
 from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Event, Reasoning
 from parsers.engine.parser import OutputParser, ParserPlan
 
@@ -63,19 +64,25 @@ def _parsed(output: Output, plan: ParserPlan, special: Mapping[int, str]) -> lis
         parser.seen = []
         parser.feed([token_id], [text], finished=ends and index == last)
         for event in parser.seen:
-            _attribute(event, attribution)
+            _attribute(event, attribution, output.context)
     return attribution.finish(is_cut=not ends)
 
 
-def _attribute(event: Event, attribution: Attribution) -> None:
+def _attribute(event: Event, attribution: Attribution, context: RequestContext) -> None:
+    """What an event says about the text. What this request leaves out of its answers is dropped."""
     match event:
         case Reasoning(text=text, late=False):
-            attribution.sent(Kind.REASONING, text)
+            attribution.sent(Kind.REASONING if context.include_reasoning else Kind.DROPPED, text)
         case Content(text=text):
             attribution.sent(Kind.CONTENT, text)
-        case CallStart(name=name):
-            attribution.sent(Kind.NAME, name)
-        case CallArguments(text=text, raw=raw):
-            attribution.sent(Kind.ARGUMENTS, text if raw is None else raw)
+        case CallStart(index=index, name=name):
+            attribution.sent(Kind.NAME if _is_kept(index, context) else Kind.DROPPED, name)
+        case CallArguments(index=index, text=text, raw=raw):
+            kind = Kind.ARGUMENTS if _is_kept(index, context) else Kind.DROPPED
+            attribution.sent(kind, text, anew=raw not in (None, text))
         case CallEnd(malformed=False):
             attribution.closed()
+
+
+def _is_kept(index: int, context: RequestContext) -> bool:
+    return context.keeps_calls and (index == 0 or context.parallel_tool_calls)

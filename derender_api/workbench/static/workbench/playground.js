@@ -175,8 +175,8 @@
   };
 
   form.addEventListener("submit", () => {
-    // The answer's page keeps the link.
-    form.action = form.action.split("#")[0] + (results ? "" : window.location.hash);
+    // The answer's page keeps the link. The buttons are named "action", too, and hide the form's own property.
+    form.setAttribute("action", window.location.pathname + (results ? "" : window.location.hash));
   });
   document.getElementById("copy-link").addEventListener("click", copy);
   const start = () => {
