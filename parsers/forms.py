@@ -102,6 +102,14 @@ class ServedModelForm(forms.ModelForm):
         help_text='Sampling parameters that replace the defaults: {"temperature": 0.5}.',
     )
 
+    engine_urls = JsonField(
+        expected="list",
+        required=False,
+        initial=list,
+        widget=JsonEditor({"rows": 2}, expected="list"),
+        help_text='A JSON list: ["http://engine:8200"]. Empty: this model is not generated for.',
+    )
+
     class Meta:
         """All fields, in the groups of FIELDSETS."""
 
@@ -109,18 +117,10 @@ class ServedModelForm(forms.ModelForm):
         fields = "__all__"
         widgets: ClassVar[dict[str, forms.Widget]] = {"name": UnfoldAdminTextInputWidget()}
 
-    def clean_aliases(self) -> Any:
-        """No text is an empty list."""
-        return [] if self.cleaned_data["aliases"] is None else self.cleaned_data["aliases"]
-
-    def clean_default_chat_template_kwargs(self) -> Any:
-        """No text is an empty object."""
-        return self._object("default_chat_template_kwargs")
-
-    def clean_override_generation_config(self) -> Any:
-        """No text is an empty object."""
-        return self._object("override_generation_config")
-
-    def _object(self, name: str) -> Any:
-        value = self.cleaned_data[name]
-        return {} if value is None else value
+    def clean(self) -> dict[str, Any]:
+        """No text is an empty list or object."""
+        cleaned = super().clean() or {}
+        for name, field in self.fields.items():
+            if isinstance(field, JsonField) and name in cleaned and cleaned[name] is None:
+                cleaned[name] = field.initial()
+        return cleaned

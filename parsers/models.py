@@ -111,6 +111,8 @@ class ServedModel(models.Model):
         """JSON fields hold what they are for: other rows are compared with the names, enabled or not."""
         if not isinstance(self.aliases, list) or not all(isinstance(alias, str) for alias in self.aliases):
             raise ModelConfigurationError('Aliases are a JSON list of names: ["a", "b"].', field="aliases")
+        if not isinstance(self.engine_urls, list):
+            raise ModelConfigurationError('Engines are a JSON list of URLs: ["http://host:port"].', field="engine_urls")
         for field in ("default_chat_template_kwargs", "override_generation_config"):
             if not isinstance(getattr(self, field), dict):
                 raise ModelConfigurationError('Expected a JSON object: {"name": value}.', field=field)
