@@ -8,17 +8,29 @@ from derender_api.conf import conf
 from derender_api.exceptions import Overloaded
 from derender_api.load import requests_in_flight
 
-SMALL_BODY_BYTES = 1024 * 1024
+SMALL_BODY_BYTES = 64 * 1024
 BODIES_AT_ONCE = 4
 """Bodies of the largest size permitted that a worker holds at once."""
 
 
 class BodyBudget:
-    """Bounds the memory of a worker for request bodies. Small ones cost nothing: the number of threads bounds them."""
+    """Bounds the memory of a worker for request bodies. Small ones are not counted: the connections are bounded."""
 
     def __init__(self) -> None:
         self._held = 0
         self._lock = threading.Lock()
+
+    def take(self, size: int, *, largest: int) -> None:
+        """Room for `size` more bytes, until they are given back. Raises Overloaded where there is none."""
+        with self._lock:
+            if self._held + size > max(BODIES_AT_ONCE * largest, SMALL_BODY_BYTES):
+                raise Overloaded
+            self._held += size
+
+    def give(self, size: int) -> None:
+        """Give back what was taken."""
+        with self._lock:
+            self._held -= size
 
     @contextmanager
     def reserved(self, size: int, *, largest: int) -> Iterator[None]:
@@ -26,15 +38,11 @@ class BodyBudget:
         if size <= SMALL_BODY_BYTES:
             yield
             return
-        with self._lock:
-            if self._held + size > max(BODIES_AT_ONCE * largest, SMALL_BODY_BYTES):
-                raise Overloaded
-            self._held += size
+        self.take(size, largest=largest)
         try:
             yield
         finally:
-            with self._lock:
-                self._held -= size
+            self.give(size)
 
 
 def admit() -> Callable[[], None]:

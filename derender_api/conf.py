@@ -54,6 +54,11 @@ class DerenderSettings:
         return self._get("MAX_BODY_BYTES", 64 * MEBIBYTE)
 
     @property
+    def max_body_seconds(self) -> float:
+        """Longest time for a body to arrive; a slower one is answered with 408."""
+        return self._get("MAX_BODY_SECONDS", 60.0)
+
+    @property
     def max_n_sequences(self) -> int:
         """Most choices (or responses) of one request: VLLM_MAX_N_SEQUENCES (protocol 6)."""
         return self._get("MAX_N_SEQUENCES", 16384)
@@ -92,6 +97,21 @@ class DerenderSettings:
     def context_cache_seconds(self) -> float:
         """How long a chat request is remembered for clients that do not send it again."""
         return self._get("CONTEXT_CACHE_SECONDS", 3600.0)
+
+    @property
+    def engine_api_key(self) -> str | None:
+        """Bearer token for engines."""
+        return self._get("ENGINE_API_KEY", None)
+
+    @property
+    def engine_connect_seconds(self) -> float:
+        """Longest wait for a connection to an engine."""
+        return self._get("ENGINE_CONNECT_SECONDS", 5.0)
+
+    @property
+    def engine_read_seconds(self) -> float:
+        """Longest silence of an engine."""
+        return self._get("ENGINE_READ_SECONDS", 300.0)
 
     @property
     def log_content(self) -> bool:

@@ -9,12 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 from django.conf import settings
 
+from derender_api.admission import admit
 from derender_api.api_keys import key_store
+from derender_api.bodies import BodyReader, ClientGone, Held
 from derender_api.catalog import catalog
-from derender_api.conf import conf
 from derender_api.django_bridge import Answer, AsgiApplication, DjangoBridge, Message, Receive, Send
-from derender_api.exceptions import PayloadTooLarge
-from derender_api.views_errors import error_response
+from derender_api.exceptions import ApiError
+from derender_api.middleware import ADMITTED, REFUSED, takes_place
 
 STREAMED = frozenset({"/v1/chat/completions", "/v1/completions"})
 """Paths of the gateway."""
@@ -22,10 +23,8 @@ SMALL = frozenset({"/v1/chat/completions/derender", "/v1/completions/derender", 
 """Paths whose answers take about a millisecond where the request is small."""
 SMALL_BODY = 32 * 1024
 """Bytes. A larger body means many tokens, or a long history to replay."""
-
-
-class ClientGone(Exception):
-    """The client closed its connection before its request was complete."""
+ASIDE = frozenset({"/metrics", "/ready", "/load"})
+"""Paths that those who watch the server ask; they do not wait behind work."""
 
 
 class Dispatcher:
@@ -35,57 +34,62 @@ class Dispatcher:
         self._bridge = bridge
         self._asgi = asgi
         self._threads = threads
+        self._bodies = BodyReader()
         self._pool: ThreadPoolExecutor | None = None
+        self._aside: ThreadPoolExecutor | None = None
         # A shared cache is asked over the network.
-        self._may_answer_here = "locmem" in settings.CACHES["default"]["BACKEND"]
+        self._may_answer_here = "locmem" in str(settings.CACHES["default"]["BACKEND"])
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             return
+        held = Held()
         try:
-            body = await _read(scope, receive)
+            body = await self._bodies.read(scope, receive, held)
+            if scope["path"] in STREAMED:
+                await self._asgi(scope, _again(body, receive), send)
+            else:
+                await (await self._answer(scope, body)).send_to(send)
         except ClientGone:
             return
-        if body is None:
-            await _too_large().send_to(send)
-        elif scope["path"] in STREAMED:
-            await self._asgi(scope, _again(body, receive), send)
-        elif self._is_small(scope, body):
-            await self._bridge.answer_small(scope, body).send_to(send)
-        else:
-            # Made here, since threads do not survive the fork.
-            self._pool = self._pool or ThreadPoolExecutor(self._threads, thread_name_prefix="answer")
-            answer = await asyncio.get_running_loop().run_in_executor(self._pool, self._bridge.answer, scope, body)
-            await answer.send_to(send)
+        except ApiError as error:
+            # Django's middleware answers it, which looks for the API key first, counts and logs.
+            scope[REFUSED] = error
+            await self._bridge.answer_small(scope, b"").send_to(send)
+        finally:
+            self._bodies.release(held)
 
-    def _is_small(self, scope: Message, body: bytes) -> bool:
+    async def _answer(self, scope: Message, body: bytes) -> Answer:
+        """The answer, here or in a thread. Raises Overloaded where too many requests wait."""
+        path = scope["path"]
+        if self._is_small(path, body):
+            return self._bridge.answer_small(scope, body)
+        # Made here, since threads do not survive the fork.
+        if path in ASIDE:
+            self._aside = self._aside or ThreadPoolExecutor(1, thread_name_prefix="aside")
+            return await self._in_thread(self._aside, scope, body)
+        self._pool = self._pool or ThreadPoolExecutor(self._threads, thread_name_prefix="answer")
+        if not takes_place(scope["method"], path):
+            return await self._in_thread(self._pool, scope, body)
+        leave = admit()
+        try:
+            scope[ADMITTED] = True
+            return await self._in_thread(self._pool, scope, body)
+        finally:
+            leave()
+
+    async def _in_thread(self, pool: ThreadPoolExecutor, scope: Message, body: bytes) -> Answer:
+        return await asyncio.get_running_loop().run_in_executor(pool, self._bridge.answer, scope, body)
+
+    def _is_small(self, path: str, body: bytes) -> bool:
         return (
             len(body) <= SMALL_BODY
-            and scope["path"] in SMALL
+            and path in SMALL
             and self._may_answer_here
             and catalog.is_fresh
             and key_store.is_fresh
         )
-
-
-async def _read(scope: Message, receive: Receive) -> bytes | None:
-    """The body; None where it is larger than the limit, of which no more is read. Raises ClientGone."""
-    limit, parts, size = conf.max_body_bytes, list[bytes](), 0
-    length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
-    if length.isdigit() and int(length) > limit:
-        return None
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientGone
-        part = message.get("body", b"")
-        size += len(part)
-        if size > limit:
-            return None
-        if not message.get("more_body", False):
-            return b"".join([*parts, part]) if parts else part
-        parts.append(part)
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
@@ -100,9 +104,3 @@ def _again(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": part, "more_body": False}
 
     return received
-
-
-def _too_large() -> Answer:
-    return Answer.of(
-        error_response(PayloadTooLarge(f"The request body exceeds the limit of {conf.max_body_bytes} bytes."))
-    )

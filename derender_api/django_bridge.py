@@ -12,6 +12,8 @@ from django.core import signals
 from django.core.handlers.wsgi import WSGIHandler
 from django.http.response import HttpResponseBase
 
+from derender_api.middleware import ADMITTED, REFUSED
+
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
@@ -84,9 +86,15 @@ class DjangoBridge(WSGIHandler):
             environ[key] = f"{environ[key]},{value}" if key in environ else value
         if body:
             environ["CONTENT_LENGTH"] = str(len(body))
+        for noted in (ADMITTED, REFUSED):
+            if noted in scope:
+                environ[noted] = scope[noted]
         return environ
 
     def _name(self, header: bytes) -> str:
+        # It would pass for the header with hyphens, which a proxy may have set.
+        if b"_" in header:
+            return "derender.ignored"
         name = "HTTP_" + header.decode("latin-1").upper().replace("-", "_")
         if len(self._names) < KNOWN_NAMES:
             self._names[header] = name

@@ -93,6 +93,21 @@ class PayloadTooLarge(ApiError):
     status = 413
     type = "RequestEntityTooLargeError"
 
+    @classmethod
+    def of(cls, limit: int) -> Self:
+        """The error for a body of more than `limit` bytes."""
+        return cls(f"The request body exceeds the limit of {limit} bytes.")
+
+
+class RequestTimeout(ApiError):
+    """The client's fault: its body took too long to arrive."""
+
+    status = 408
+    type = "RequestTimeoutError"
+
+    def __init__(self) -> None:
+        super().__init__("The request body took too long to arrive.")
+
 
 class ServiceUnavailable(ApiError):
     """The operator's fault: the model is configured but cannot be loaded; details are in the log."""

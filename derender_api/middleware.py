@@ -20,6 +20,10 @@ from derender_api.observation import KEY_NAME
 
 UNCOUNTED = ("/admin", "/docs", "/static/")
 """Path prefixes of pages for people, which are answered even where the API has no place left."""
+REFUSED = "derender.refused"
+"""Where `request.META` has the error of a server that could not read the body."""
+ADMITTED = "derender.admitted"
+"""In `request.META` where the server has counted the request already."""
 
 
 class ApiKeyMiddleware(Layer):
@@ -70,6 +74,8 @@ class BodyLimitMiddleware(Layer):
         self._budget = BodyBudget()
 
     def sync(self, request: HttpRequest) -> HttpResponseBase:
+        if refused := request.META.get(REFUSED):
+            raise refused
         limit = conf.max_body_bytes
         length = announced_length(request, limit=limit)
         if length == 0:
@@ -86,7 +92,7 @@ class BodyLimitMiddleware(Layer):
     async def asynchronous(self, request: HttpRequest) -> HttpResponseBase:
         limit = conf.max_body_bytes
         if announced_length(request, limit=limit) is None and len(request.body) > limit:
-            raise _too_large(limit)
+            raise PayloadTooLarge.of(limit)
         return await self.get_response(request)
 
 
@@ -98,27 +104,23 @@ def announced_length(request: HttpRequest, *, limit: int) -> int | None:
     if not length.isascii() or not length.isdigit():
         raise BadRequest("Content-Length is not a number")
     if int(length) > limit:
-        raise _too_large(limit)
+        raise PayloadTooLarge.of(limit)
     return int(length)
 
 
 def _read_chunked(request: HttpRequest, *, limit: int) -> None:
     body = request.META["wsgi.input"].read(limit + 1)
     if len(body) > limit:
-        raise _too_large(limit)
+        raise PayloadTooLarge.of(limit)
     request.META["CONTENT_LENGTH"] = str(len(body))
     request._stream = BytesIO(body)
-
-
-def _too_large(limit: int) -> PayloadTooLarge:
-    return PayloadTooLarge(f"The request body exceeds the limit of {limit} bytes.")
 
 
 class AdmissionMiddleware(Layer):
     """Counts the requests that are worked on, which `GET /load` tells, and bounds them (admission.py)."""
 
     def sync(self, request: HttpRequest) -> HttpResponseBase:
-        if not takes_place(request):
+        if ADMITTED in request.META or not takes_place(request.method, request.path_info):
             return self.get_response(request)
         leave = admit()
         try:
@@ -127,7 +129,7 @@ class AdmissionMiddleware(Layer):
             leave()
 
     async def asynchronous(self, request: HttpRequest) -> HttpResponseBase:
-        if not takes_place(request):
+        if not takes_place(request.method, request.path_info):
             return await self.get_response(request)
         leave = admit()
         try:
@@ -139,7 +141,6 @@ class AdmissionMiddleware(Layer):
         return response
 
 
-def takes_place(request: HttpRequest) -> bool:
+def takes_place(method: str | None, path: str) -> bool:
     """Whether the request is work: what is asked below /v1, and every other POST to the API."""
-    path = request.path_info
-    return path.startswith("/v1/") or (request.method == "POST" and not path.startswith(UNCOUNTED))
+    return path.startswith("/v1/") or (method == "POST" and not path.startswith(UNCOUNTED))

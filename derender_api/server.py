@@ -7,9 +7,12 @@ import os
 import socket
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from django.core.asgi import get_asgi_application
 from django.db import connections
+
+from derender_api.metrics_files import forget_counts, shared_folder
 
 logger = logging.getLogger(__name__)
 
@@ -17,6 +20,10 @@ MAX_DEFAULT_WORKERS = 8
 QUOTA_FILE = Path("/sys/fs/cgroup/cpu.max")
 DRAIN_SECONDS = 30
 """How long requests in flight may take to finish after SIGTERM."""
+HEADER_MILLISECONDS = 10_000
+"""How long the headers of a request may take to arrive; the connection is closed then."""
+RESPAWN_SECONDS = 0.5
+"""Pause before a worker that died is replaced."""
 WARM_UP = {
     "method": "GET",
     "path": "/health",
@@ -44,16 +51,23 @@ class ServerOptions:
 
 def run_server(options: ServerOptions) -> None:
     """Serve until SIGTERM or SIGINT, then let requests in flight finish. Raises ServerError."""
+    _require_free(options.host, options.port)
+    with shared_folder():
+        _serve(options)
+
+
+def _serve(options: ServerOptions) -> None:
     from granian import Granian
     from granian.constants import Interfaces
+    from granian.http import HTTP1Settings
 
     from derender_api.dispatch import Dispatcher
-    from derender_api.django_bridge import DjangoBridge
+    from derender_api.django_bridge import AsgiApplication, DjangoBridge
 
-    _require_free(options.host, options.port)
     bridge = DjangoBridge()
-    application = Dispatcher(bridge, get_asgi_application(), threads=options.threads)
+    application = Dispatcher(bridge, cast(AsgiApplication, get_asgi_application()), threads=options.threads)
     bridge.answer(WARM_UP, b"")
+    forget_counts()
     # The loaded tokenizers outlive every collection; frozen, their pages stay shared between the workers.
     gc.collect()
     gc.freeze()
@@ -70,7 +84,11 @@ def run_server(options: ServerOptions) -> None:
         workers=options.workers,
         backlog=2048,
         websockets=False,
+        http1_settings=HTTP1Settings(header_read_timeout=HEADER_MILLISECONDS),
         respawn_failed_workers=True,
+        respawn_interval=RESPAWN_SECONDS,
+        # Its lines go the way of all others.
+        log_dictconfig={"formatters": {}, "handlers": {}, "loggers": {"_granian": {"propagate": True}}},
         workers_kill_timeout=DRAIN_SECONDS,
     )
     server.serve(target_loader=lambda: application, wrap_loader=False)

@@ -102,6 +102,7 @@ class Environment(BaseSettings):
     )
 
     max_body_bytes: int = _of("Limits", 64 * MEBIBYTE, "larger bodies are answered with 413", ge=1)
+    max_body_seconds: float = _of("Limits", 60.0, "bodies that take longer to arrive are answered with 408", ge=1)
     max_concurrent_requests: int = _of(
         "Limits",
         0,
@@ -120,6 +121,15 @@ class Environment(BaseSettings):
     parser_cache_seconds: float = _of("Streams", 600.0, "how long one is kept unused", gt=0)
     context_cache_seconds: float = _of(
         "Streams", 3600.0, "how long a chat request is remembered for clients that do not send it again", gt=0
+    )
+
+    engine_api_key: str | None = _of("Engines", None, "sent to engines as `Authorization: Bearer <key>`")
+    engine_connect_seconds: float = _of("Engines", 5.0, "longest wait for a connection to an engine", gt=0)
+    engine_read_seconds: float = _of(
+        "Engines",
+        300.0,
+        "longest silence of an engine: before its first token, between two, or for a whole answer",
+        gt=0,
     )
 
     log_level: LogLevel = _of("Logs", "INFO", "`DEBUG`, `INFO`, `WARNING`, `ERROR` or `CRITICAL`")

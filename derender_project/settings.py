@@ -31,6 +31,7 @@ DERENDER = {
     "REQUIRE_API_KEYS": ENVIRONMENT.require_api_keys,
     "MAX_CONCURRENT_REQUESTS": ENVIRONMENT.max_concurrent_requests,
     "MAX_BODY_BYTES": ENVIRONMENT.max_body_bytes,
+    "MAX_BODY_SECONDS": ENVIRONMENT.max_body_seconds,
     "LOG_CONTENT": ENVIRONMENT.log_content,
     "MAX_N_SEQUENCES": ENVIRONMENT.max_n_sequences,
     "MAX_STOP_STRINGS": ENVIRONMENT.max_stop_strings,
@@ -40,6 +41,9 @@ DERENDER = {
     "PARSER_CACHE_BYTES": ENVIRONMENT.parser_cache_bytes,
     "PARSER_CACHE_SECONDS": ENVIRONMENT.parser_cache_seconds,
     "CONTEXT_CACHE_SECONDS": ENVIRONMENT.context_cache_seconds,
+    "ENGINE_API_KEY": ENVIRONMENT.engine_api_key,
+    "ENGINE_CONNECT_SECONDS": ENVIRONMENT.engine_connect_seconds,
+    "ENGINE_READ_SECONDS": ENVIRONMENT.engine_read_seconds,
     "MODEL_VALIDATORS": ["derender_api.catalog.validate_loadable"],
     "MODEL_INSPECTOR": "derender_api.model_inspection.inspector",
 }
@@ -178,13 +182,16 @@ LOGGING = {
             "format": "%(asctime)s %(levelname)s %(name)s%(request)s: %(message)s",
         },
     },
+    "filters": {
+        "failures": {"()": "django.utils.log.CallbackFilter", "callback": lambda record: bool(record.exc_info)}
+    },
     "handlers": {
         "console": {"class": "logging.StreamHandler", "formatter": "json" if ENVIRONMENT.logs_json else "text"}
     },
     "root": {"handlers": ["console"], "level": ENVIRONMENT.log_level},
     "loggers": {
-        # One warning per answer of 4xx would let any client fill the log.
-        "django.request": {"level": "ERROR"},
+        # A line per refused request would let any client fill the log.
+        "django.request": {"level": "ERROR", "filters": ["failures"]},
         "derender.access": {"level": "INFO" if ENVIRONMENT.access_log else "CRITICAL"},
     },
 }

@@ -9,10 +9,12 @@ import orjson
 import pytest
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 
+from derender_api.admission import BODIES_AT_ONCE, SMALL_BODY_BYTES
 from derender_api.api_keys import key_store
 from derender_api.catalog import catalog
 from derender_api.dispatch import Dispatcher
-from derender_api.django_bridge import DjangoBridge
+from derender_api.django_bridge import Answer, DjangoBridge
+from derender_api.load import requests_in_flight
 
 CHAT = "/v1/chat/completions/derender"
 
@@ -81,6 +83,12 @@ def dispatcher(bridge: Bridge) -> Dispatcher:
     return Dispatcher(bridge, gateway, threads=1)
 
 
+@pytest.fixture
+def django() -> Dispatcher:
+    """A dispatcher over this project's Django."""
+    return Dispatcher(DjangoBridge(), gateway, threads=1)
+
+
 @pytest.fixture(autouse=True)
 def _nothing_to_read() -> Iterator[None]:
     with catalog.override([]):
@@ -123,25 +131,114 @@ class TestBodies:
     """Limits and clients that leave."""
 
     @pytest.mark.parametrize("announced", [True, False])
-    def test_a_body_beyond_the_limit_is_refused(
-        self, dispatcher: Dispatcher, bridge: Bridge, settings: Any, announced: bool
-    ) -> None:
+    def test_a_body_beyond_the_limit_is_refused(self, django: Dispatcher, settings: Any, announced: bool) -> None:
         settings.DERENDER = {**settings.DERENDER, "MAX_BODY_BYTES": 10}
         headers = [(b"content-length", b"11")] if announced else []
 
-        start, body = call(dispatcher, scope_of(CHAT, headers=headers), b"x" * 6, b"x" * 5, b"never read")
+        start, body = call(django, scope_of(CHAT, headers=headers), b"x" * 6, b"x" * 5, b"never read")
 
         assert start["status"] == 413
         assert orjson.loads(body["body"])["error"]["code"] == 413
-        assert bridge.threads == []
+        assert b"X-Request-Id" in dict(start["headers"])
+
+    def test_a_refused_request_needs_a_key_too(self, django: Dispatcher, settings: Any) -> None:
+        settings.DERENDER = {**settings.DERENDER, "MAX_BODY_BYTES": 10, "API_KEY": "k"}
+
+        assert call(django, scope_of(CHAT), b"x" * 11)[0]["status"] == 401
+
+    def test_bodies_that_are_held_are_bounded(self, django: Dispatcher, settings: Any) -> None:
+        settings.DERENDER = {**settings.DERENDER, "MAX_BODY_BYTES": SMALL_BODY_BYTES}
+        budget = django._bodies._budget
+        budget.take(BODIES_AT_ONCE * SMALL_BODY_BYTES, largest=SMALL_BODY_BYTES)
+        settings.DERENDER["MAX_BODY_BYTES"] = SMALL_BODY_BYTES + 1
+        body = [b"x" * SMALL_BODY_BYTES, b"x"]
+
+        start, _ = call(django, scope_of("/ping"), *body)
+        small, _ = call(django, scope_of("/ping"), body[0])
+        budget.give(BODIES_AT_ONCE * SMALL_BODY_BYTES)
+        again, _ = call(django, scope_of("/ping"), *body)
+
+        assert (start["status"], dict(start["headers"])[b"Retry-After"]) == (503, b"1")
+        assert (small["status"], again["status"]) == (200, 200)
+        assert budget._held == 0
+
+    def test_one_that_takes_too_long_is_408(
+        self, django: Dispatcher, settings: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings.DERENDER = {**settings.DERENDER, "MAX_BODY_SECONDS": 0.05}
+        monkeypatch.setattr("derender_api.bodies.SWEEP_SECONDS", 0.02)
+        sent: list[Any] = []
+
+        async def never() -> Any:
+            await asyncio.sleep(60)
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        async def two() -> None:
+            await asyncio.gather(*(django(scope_of(CHAT), never, send) for _ in range(2)))
+
+        asyncio.run(two())
+
+        assert [message["status"] for message in sent[::2]] == [408, 408]
+        assert orjson.loads(sent[1]["body"])["error"]["type"] == "RequestTimeoutError"
 
     def test_a_client_that_leaves_gets_nothing(self, dispatcher: Dispatcher, bridge: Bridge) -> None:
         assert call(dispatcher, scope_of(CHAT), b"{", gone=True) == []
         assert bridge.threads == []
 
 
+class TestLimit:
+    """Requests are counted before they wait for a thread."""
+
+    def test_more_than_may_wait_are_503(self, settings: Any) -> None:
+        settings.DERENDER = {**settings.DERENDER, "MAX_CONCURRENT_REQUESTS": 2}
+        go = threading.Event()
+
+        class Waiting(DjangoBridge):
+            def answer(self, scope: Any, body: bytes) -> Answer:
+                go.wait(10)
+                return Answer(200, [], b"")
+
+        dispatcher = Dispatcher(Waiting(), gateway, threads=1)
+        statuses: list[int] = []
+
+        async def one() -> None:
+            async def receive() -> Any:
+                return {"type": "http.request", "body": b"", "more_body": False}
+
+            async def send(message: Any) -> None:
+                if "status" in message:
+                    statuses.append(message["status"])
+
+            await dispatcher(scope_of("/v1/models"), receive, send)
+
+        async def several() -> None:
+            first = [asyncio.create_task(one()) for _ in range(4)]
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.sleep(0.05)
+            go.set()
+            await asyncio.gather(*first)
+
+        asyncio.run(several())
+
+        assert statuses == [503, 503, 200, 200]
+        assert requests_in_flight.total() == 0
+
+    @pytest.mark.parametrize("path", ["/metrics", "/ready", "/load"])
+    def test_those_who_watch_do_not_wait_behind_work(self, dispatcher: Dispatcher, bridge: Bridge, path: str) -> None:
+        call(dispatcher, scope_of(path, method="GET"))
+
+        assert bridge.threads[0].startswith("aside")
+
+
 class TestRequests:
     """What Django sees."""
+
+    def test_a_header_with_an_underscore_passes_for_no_other(self, dispatcher: Dispatcher, bridge: Bridge) -> None:
+        call(dispatcher, scope_of(CHAT, headers=[(b"x_forwarded_proto", b"https")]), b"{}")
+
+        assert "X-Forwarded-Proto" not in bridge.requests[0].headers
 
     def test_headers_query_and_client_arrive(self, dispatcher: Dispatcher, bridge: Bridge) -> None:
         headers = [(b"x-one", b"1"), (b"x-one", b"2"), (b"content-type", b"application/json"), (b"x-word", b"\xe9")]

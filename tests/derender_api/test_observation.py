@@ -13,6 +13,7 @@ from django.db import OperationalError
 from django.http import HttpResponse
 from django.test import AsyncClient, Client
 
+from derender_api.load import requests_in_flight
 from derender_api.log_format import JsonLines, TextLines, described
 from derender_api.observation import ObservationMiddleware, access_log
 from derender_api.request_id import id_for, request_id
@@ -150,6 +151,17 @@ class TestLines:
     )
     def test_messages_are_shown_that_are_no_clients(self, error: Exception, text: str) -> None:
         assert described(error) == text
+
+
+class TestRefusals:
+    """Refused requests leave no line, be they errors of the server's."""
+
+    def test_an_overload_leaves_no_line(self, client: Client, settings: Any, caplog: pytest.LogCaptureFixture) -> None:
+        settings.DERENDER = {**settings.DERENDER, "MAX_CONCURRENT_REQUESTS": 1}
+        with requests_in_flight.counted():
+            assert client.get("/v1/models").status_code == 503
+
+        assert caplog.records == []
 
 
 class TestFailures:

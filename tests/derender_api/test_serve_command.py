@@ -138,6 +138,36 @@ class TestStart:
 
         assert settings.DERENDER["API_KEY"] == "k"
 
+    def test_the_limit_of_requests_reaches_the_settings(
+        self, started: Callable[..., ServerOptions], settings: Any
+    ) -> None:
+        settings.DERENDER["MAX_CONCURRENT_REQUESTS"] = 7
+        started(FOLDER)
+        assert settings.DERENDER["MAX_CONCURRENT_REQUESTS"] == 7
+
+        started(FOLDER, "--max-concurrent-requests", "100")
+
+        assert settings.DERENDER["MAX_CONCURRENT_REQUESTS"] == 100
+
+    @pytest.mark.parametrize(
+        ("arguments", "warns"),
+        [
+            (["--host", "0.0.0.0"], True),
+            (["--host", "::"], True),
+            (["--host", "derender.example"], True),
+            (["--host", "0.0.0.0", "--api-key", "k"], False),
+            (["--host", "127.0.0.1"], False),
+            (["--host", "::1"], False),
+            (["--host", "localhost"], False),
+        ],
+    )
+    def test_strangers_are_warned_of(
+        self, started: Callable[..., ServerOptions], caplog: pytest.LogCaptureFixture, arguments: list[str], warns: bool
+    ) -> None:
+        started(FOLDER, *arguments)
+
+        assert ("No API key is set" in caplog.text) is warns
+
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
@@ -151,6 +181,7 @@ class TestStart:
                 "--tool-call-parser nope is unknown; known: .*hermes",
             ),
             ([FOLDER, "--workers", "0"], "--workers and --threads must be at least 1"),
+            ([FOLDER, "--max-concurrent-requests", "-1"], "--max-concurrent-requests must be at least 1, or 0"),
             (["--config", "/nowhere/c.json"], "--config /nowhere/c.json: cannot be read"),
         ],
     )

@@ -6,12 +6,14 @@ import os
 import re
 import time
 from argparse import ArgumentTypeError
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from derender_api.authorization import lets_everyone_in
 from derender_api.catalog import catalog
 from derender_api.model_sources import read_config_file
 from derender_api.server import ServerError, ServerOptions, default_workers, run_server
@@ -67,6 +69,12 @@ class Command(BaseCommand):
         server.add_argument("--port", type=_port, default=8000)
         server.add_argument("--workers", type=int, default=default_workers(), help="processes (default: one per CPU)")
         server.add_argument("--threads", type=int, default=4, help="threads per worker")
+        server.add_argument(
+            "--max-concurrent-requests",
+            type=int,
+            metavar="N",
+            help="answer further requests with 503 (or set DERENDER_MAX_CONCURRENT_REQUESTS; default: no limit)",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Validate the models, then serve until SIGTERM."""
@@ -74,11 +82,15 @@ class Command(BaseCommand):
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
         if options["workers"] < 1 or options["threads"] < 1:
             raise CommandError("--workers and --threads must be at least 1.")
-        if options["api_key"]:
-            settings.DERENDER = {**settings.DERENDER, "API_KEY": options["api_key"]}
+        if (options["max_concurrent_requests"] or 0) < 0:
+            raise CommandError("--max-concurrent-requests must be at least 1, or 0 for no limit.")
+        for flag in ("api_key", "max_concurrent_requests"):
+            if options[flag] is not None:
+                settings.DERENDER = {**settings.DERENDER, flag.upper(): options[flag]}
         try:
             catalog.serve(command_line_models(options))
             self._load_models()
+            _warn_of_strangers(options["host"])
             run_server(ServerOptions(**{key: options[key] for key in ("host", "port", "workers", "threads")}))
         except (ModelConfigurationError, ServerError) as exc:
             raise CommandError(str(exc)) from exc
@@ -92,6 +104,19 @@ class Command(BaseCommand):
         logger.info("Loaded %d of them in %.1f s", len(models) - left, time.monotonic() - started)
         if left:
             logger.info("The other %d are loaded by their first request", left)
+
+
+def _warn_of_strangers(host: str) -> None:
+    """The keys are read here, too, so that every worker knows them from its first request on."""
+    try:
+        is_loopback = host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        is_loopback = False
+    if lets_everyone_in() and not is_loopback:
+        logger.warning(
+            "No API key is set: everyone who reaches this machine may use the service. "
+            "Make one (manage.py create_api_key NAME), or serve on --host 127.0.0.1."
+        )
 
 
 def command_line_models(options: dict[str, Any]) -> list[ModelConfiguration]:
