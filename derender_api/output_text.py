@@ -25,7 +25,8 @@ def codec_of(model: LoadedModel, request: GenerationRequest | None) -> Codec:
     return model.tokenizer.codec if spaced else model.tokenizer.codec_unspaced
 
 
-def _skips_special(request: GenerationRequest | None) -> bool:
+def skips_special(request: GenerationRequest | None) -> bool:
+    """Whether the rendered request leaves special tokens out of the text, where no parser runs."""
     return request is None or request.skip_special_tokens is not False
 
 
@@ -56,7 +57,7 @@ def decoded_output(
     keeps_special: bool,
 ) -> tuple[list[str], int | str | None]:
     """Text per ID of a complete output, cut where it stops, and the stop reason to answer."""
-    skip_special = not keeps_special and _skips_special(request)
+    skip_special = not keeps_special and skips_special(request)
     ending = ending_of(choice, token_ids, request, model)
     window = seeded_window(codec, seed, skip_special=skip_special)
     texts = Detokenizer(codec, skip_special=skip_special, window=window).decode(token_ids[: ending.decoded])
@@ -78,7 +79,7 @@ def decoded_chunk(
     is_last: bool,
 ) -> str:
     """The text that a chunk adds where no parser runs; moves the window on. `is_last`: it ends the output."""
-    codec, skip_special = codec_of(model, rendered), _skips_special(rendered)
+    codec, skip_special = codec_of(model, rendered), skips_special(rendered)
     window = carried.window
     if carried.is_new:
         seed = request.prompt_token_ids

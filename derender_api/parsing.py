@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Self
 
 import orjson
 
@@ -45,7 +45,9 @@ def request_context(request: ChatCompletionRequest, model: LoadedModel, *, call_
         include_reasoning=request.include_reasoning,
         template_kwargs=template_kwargs(request, model),
         own_template_kwargs=request.chat_template_kwargs or {},
-        history_tool_calls=sum(len(message.tool_calls or ()) for message in request.messages),
+        history_tool_calls=sum(
+            len(message.tool_calls or ()) for message in request.messages if message.role == "assistant"
+        ),
         structural_tag=(request.structured_outputs or {}).get("structural_tag"),
         call_id_seed=call_id_seed,
     )
@@ -144,6 +146,11 @@ class StreamParser:
         self._detokenizer = detokenizer
         self._watch = watch
 
+    def resumed(self) -> Self:
+        """The same parser, for the next chunk."""
+        self._parser.calls_streamed = self._parser.malformed = False
+        return self
+
     @property
     def matched(self) -> str | None:
         """The stop string that ended the output, None where none did."""
@@ -196,7 +203,7 @@ class StreamParser:
             end = start + length
             self._feed(token_ids[start:end], texts[start:end], finished=False)
             start = end
-        self._parser.calls_streamed = self._parser.malformed = False
+        self.resumed()
 
     def snapshot(self) -> tuple[dict[str, Any], Window]:
         """What the parser (with the search for stop strings) and the detokenizer must remember."""
@@ -232,6 +239,8 @@ class StreamParsers:
     def open(self) -> StreamParser:
         """The parser behind the output so far. Raises InvalidSnapshotError for a state it did not write."""
         carried = self._carried
+        if carried.live is not None:
+            return carried.live.resumed()
         if carried.parser is not None:
             return self._restored(carried.parser, carried.window)
         if not carried.output_token_ids:
@@ -247,6 +256,9 @@ class StreamParsers:
 
     def close(self, parser: StreamParser) -> None:
         """Notes where the parser stands, for the next chunk."""
+        if self._carried.form == "live":
+            self._carried.live = parser
+            return
         snapshot, window = parser.snapshot()
         if self._carried.form == "compact":
             self._carried.parser, self._carried.window = snapshot, window

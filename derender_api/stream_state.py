@@ -2,17 +2,22 @@
 
 Two forms. *Replay* is vLLM's own: a stream begun there goes on here, and the other way round; the parser is rebuilt
 from the output so far. *Compact* carries the parser's own state instead, so that it does not grow with the output.
+A stream that never leaves this process has a third form, *live*: the parser itself is kept, and nothing is written.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from derender_api import compact_state
 from derender_api.protocol.generate import CompactState, StreamState
+from parsers.engine.context import RequestContext
 from parsers.engine.detokenizer import Window
 
-Form = Literal["replay", "compact"]
+if TYPE_CHECKING:
+    from derender_api.parsing import StreamParser
+
+Form = Literal["replay", "compact", "live"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -21,8 +26,9 @@ class Carried:
 
     `parser` is the parser's snapshot, `call_id_seed` the seed of its call IDs (hex digits), `prompt_count` and
     `outputs` count tokens, `context` is the digest of the chat request; they belong to the compact form.
-    `output_token_ids`, `output_chunk_lens` and `last_tool_call_ids` belong to the replay form. `matched` is the stop
-    string that this chunk completed, `is_stopped` says that an earlier one did.
+    `output_token_ids`, `output_chunk_lens` and `last_tool_call_ids` belong to the replay form, `live` and
+    `request_context` to the live one. `matched` is the stop string that this chunk completed, `is_stopped` says that an
+    earlier one did.
     """
 
     is_new: bool
@@ -40,6 +46,8 @@ class Carried:
     prompt_count: int = 0
     outputs: int = 0
     context: str = ""
+    live: "StreamParser | None" = None
+    request_context: RequestContext | None = None
     matched: str | None = None
     is_stopped: bool = False
 
@@ -86,16 +94,16 @@ class Carried:
     @property
     def output_count(self) -> int:
         """Tokens of the output so far."""
-        return self.outputs if self.form == "compact" else len(self.output_token_ids)
+        return len(self.output_token_ids) if self.form == "replay" else self.outputs
 
     @property
     def has_output(self) -> bool:
         """Whether the parser was stepped before."""
-        return bool(self.output_token_ids) or self.parser is not None
+        return bool(self.output_token_ids) or self.parser is not None or self.live is not None
 
     def extend_output(self, token_ids: Sequence[int]) -> None:
         """Remember a parsed chunk; a chunk without IDs leaves no trace."""
-        if self.form == "compact":
+        if self.form != "replay":
             self.outputs += len(token_ids)
         elif token_ids:
             self.output_token_ids.extend(token_ids)
@@ -104,9 +112,9 @@ class Carried:
     def pinned_call_id(self, index: int, call_id: str) -> str:
         """The ID of call `index`: the one already sent, else `call_id`, which is remembered.
 
-        In the compact form the seed pins the IDs.
+        In the other forms the seed pins the IDs.
         """
-        if self.form == "compact":
+        if self.form != "replay":
             return call_id
         if index < len(self.last_tool_call_ids):
             return self.last_tool_call_ids[index]

@@ -4,12 +4,15 @@ from django.urls import path
 from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerView
 
 from derender_api import views, views_operations, views_render, views_server
+from derender_api.gateway import views as views_gateway
 
 urlpatterns = [
     path("v1/chat/completions/derender", views.ChatDerenderView.as_view()),
     path("v1/completions/derender", views.CompletionDerenderView.as_view()),
     path("v1/chat/completions/render", views_render.ChatRenderView.as_view()),
     path("v1/completions/render", views_render.CompletionRenderView.as_view()),
+    path("v1/chat/completions", views_gateway.ChatView.as_view()),
+    path("v1/completions", views_gateway.CompletionView.as_view()),
     path("tokenize", views.TokenizeView.as_view()),
     path("detokenize", views.DetokenizeView.as_view()),
     path("v1/models", views_server.ModelListView.as_view()),

@@ -140,7 +140,7 @@ def _chat_chunks(
     count_stream_call("chat", chunks=len(chunks))
     if carried.is_new:
         count_tokens(model.names[0], prompt=request.prompt_tokens or len(request.prompt_token_ids or ()), generated=0)
-    return [_chat_chunk(chunk, request, model, carried) for chunk in chunks], carried.answer(scope=scope)
+    return [chat_chunk(chunk, request, model, carried) for chunk in chunks], carried.answer(scope=scope)
 
 
 def _remember_context(request: ChatStreamRequest, carried: Carried) -> None:
@@ -153,9 +153,10 @@ def _remember_context(request: ChatStreamRequest, carried: Carried) -> None:
         request.chat_request = context_store.recall(carried.context)
 
 
-def _chat_chunk(
+def chat_chunk(
     chunk: GenerateTokensStreamResponse, request: ChatStreamRequest, model: LoadedModel, carried: Carried
 ) -> Json:
+    """The chat completion chunk for one chunk of the engine's stream; moves `carried` on. Raises ApiError."""
     _check_chat_chunk(chunk, request, model, carried)
     chat_request = request.chat_request
     with _failures_are_bad_state(model):
@@ -206,10 +207,7 @@ def _chat_chunk_choice(
         )
         delta = Delta(content=text or None)
     else:
-        seed = stream_seed(chunk.request_id, choice.index, request.prompt_token_ids or (), carried)
-        context = request_context(chat_request, model, call_id_seed=seed)
-        carried.call_id_seed = seed.hex()
-        carried.prompt_count = carried.prompt_count or len(request.prompt_token_ids or ())
+        context = carried.request_context or _open_context(choice, chunk, request, chat_request, model, carried)
         delta = _parsed_chunk(choice, token_ids, ending, context, request, model.plan, model, carried)
         if carried.matched is not None:
             reason = "stop"
@@ -230,6 +228,22 @@ def _chat_chunk_choice(
     carried.role_sent = True
     carried.logprob_context = next_context(carried.logprob_context, token_ids)
     return answer
+
+
+def _open_context(
+    choice: GenerateTokensStreamChoice,
+    chunk: GenerateTokensStreamResponse,
+    request: ChatStreamRequest,
+    chat_request: ChatCompletionRequest,
+    model: LoadedModel,
+    carried: Carried,
+) -> RequestContext:
+    """What the parser needs to know of the request; the same for all chunks of a call, or of a live stream."""
+    seed = stream_seed(chunk.request_id, choice.index, request.prompt_token_ids or (), carried)
+    carried.call_id_seed = seed.hex()
+    carried.prompt_count = carried.prompt_count or len(request.prompt_token_ids or ())
+    carried.request_context = request_context(chat_request, model, call_id_seed=seed)
+    return carried.request_context
 
 
 def _parsed_chunk(

@@ -110,12 +110,13 @@ def _completion_chunks(
     count_stream_call("completion", chunks=len(chunks))
     if carried.is_new:
         count_tokens(model.names[0], prompt=request.prompt_tokens or len(request.prompt_token_ids or ()), generated=0)
-    return [_completion_chunk(chunk, request, model, carried) for chunk in chunks], carried.answer(scope=scope)
+    return [completion_chunk(chunk, request, model, carried) for chunk in chunks], carried.answer(scope=scope)
 
 
-def _completion_chunk(
+def completion_chunk(
     chunk: GenerateTokensStreamResponse, request: CompletionStreamRequest, model: LoadedModel, carried: Carried
 ) -> Json:
+    """The text completion chunk for one chunk of the engine's stream; moves `carried` on. Raises ApiError."""
     if len(chunk.choices) > 1:
         raise BadRequest("derender_completion_stream expects at most one choice per chunk")
     choices = [_completion_chunk_choice(choice, chunk, request, model, carried) for choice in chunk.choices]

@@ -1,0 +1,228 @@
+"""Calls of engines (`POST /inference/v1/generate`): which of a model's URLs, for how long, and once more elsewhere."""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import aiohttp
+import orjson
+from pydantic import ValidationError
+
+from derender_api.conf import conf
+from derender_api.exceptions import ApiError
+from derender_api.gateway.errors import (
+    EngineFailed,
+    EngineTimeout,
+    EngineUnreachable,
+    error_of_event,
+    error_of_status,
+)
+from derender_api.gateway.events import EventReader
+from derender_api.protocol.generate import GenerateTokensResponse, GenerateTokensStreamResponse
+
+logger = logging.getLogger(__name__)
+
+GENERATE = "/inference/v1/generate"
+END_OF_STREAM = b"[DONE]"
+DOWN_SECONDS = 5.0
+"""How long a URL that failed is only used where there is no other."""
+
+T = TypeVar("T")
+Json = dict[str, Any]
+
+
+class EngineStream:
+    """The chunks of one streamed call. Must be closed, which makes the engine give up what it has not sent."""
+
+    def __init__(self, response: aiohttp.ClientResponse, release: Callable[[], None]) -> None:
+        self._response = response
+        self._release = release
+        self._closed = False
+        self._chunks = self._read()
+        self._first: GenerateTokensStreamResponse | None = None
+
+    async def begin(self) -> None:
+        """Wait for the first chunk. Raises ApiError."""
+        self._first = await anext(self._chunks, None)
+        if self._first is None:
+            raise EngineFailed("The engine's stream ended before its first chunk.")
+
+    async def chunks(self) -> AsyncIterator[GenerateTokensStreamResponse]:
+        """Every chunk, the first one included. Raises EngineError where the stream breaks off."""
+        if self._first is not None:
+            yield self._first
+        async for chunk in self._chunks:
+            yield chunk
+
+    def close(self) -> None:
+        """Close the connection unless the stream has ended."""
+        if not self._closed:
+            self._closed = True
+            self._response.close()
+            self._release()
+
+    async def _read(self) -> AsyncIterator[GenerateTokensStreamResponse]:
+        reader = EventReader()
+        try:
+            async for part in self._response.content.iter_any():
+                for data in reader.feed(part):
+                    if data == END_OF_STREAM:
+                        return
+                    yield _chunk(data)
+        except TimeoutError:
+            raise EngineTimeout(f"The engine sent nothing for {conf.engine_read_seconds:g} seconds.") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise EngineFailed(f"The engine broke off its stream: {_named(error)}.") from error
+        raise EngineFailed("The engine's stream ended without [DONE].")
+
+
+class Engines:
+    """The connections of this process to all engines."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._in_flight: Counter[str] = Counter()
+        self._down: dict[str, float] = {}
+        self._turn = 0
+
+    async def whole(self, urls: Sequence[str], request: Json) -> GenerateTokensResponse:
+        """The engine's whole response. Raises ApiError."""
+
+        async def call(url: str) -> GenerateTokensResponse:
+            self._in_flight[url] += 1
+            try:
+                async with self._post(url, {**request, "stream": False, "stream_options": None}) as response:
+                    body = await response.read()
+                    _require_success(response, body)
+            finally:
+                self._in_flight[url] -= 1
+            try:
+                return GenerateTokensResponse.model_validate_json(body)
+            except ValidationError as error:
+                raise EngineFailed(f"The engine's response is not one: {_first_problem(error)}") from error
+
+        return await self._elsewhere(urls, call)
+
+    async def stream(self, urls: Sequence[str], request: Json) -> EngineStream:
+        """A stream whose first chunk has come. Raises ApiError."""
+
+        async def call(url: str) -> EngineStream:
+            self._in_flight[url] += 1
+            stream = None
+            try:
+                response = await self._post(url, {**request, "stream": True})
+                stream = EngineStream(response, lambda: self._release(url))
+                if response.status != 200:
+                    _require_success(response, await response.read())
+                await stream.begin()
+                return stream
+            except BaseException:
+                if stream is None:
+                    self._release(url)
+                else:
+                    stream.close()
+                raise
+
+        return await self._elsewhere(urls, call)
+
+    def in_flight(self, url: str) -> int:
+        """Calls of `url` that have not ended."""
+        return self._in_flight[url]
+
+    def _release(self, url: str) -> None:
+        self._in_flight[url] -= 1
+
+    def _post(self, url: str, request: Json) -> Any:
+        headers = {"Content-Type": "application/json"}
+        if conf.engine_api_key:
+            headers["Authorization"] = f"Bearer {conf.engine_api_key}"
+        return self._open_session().post(url.rstrip("/") + GENERATE, data=orjson.dumps(request), headers=headers)
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        loop = asyncio.get_running_loop()
+        if self._session is None or self._loop is not loop:
+            self._loop = loop
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                timeout=aiohttp.ClientTimeout(
+                    total=None, sock_connect=conf.engine_connect_seconds, sock_read=conf.engine_read_seconds
+                ),
+                # Whatever an engine's host sends, nothing of it is kept for the next caller.
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        return self._session
+
+    async def _elsewhere(self, urls: Sequence[str], call: Callable[[str], Awaitable[T]]) -> T:
+        """`call` with one of the URLs, and where that engine fails before it sent anything, once more with another."""
+        url = self._choose(urls)
+        try:
+            return await self._tried(url, call)
+        except (EngineUnreachable, EngineFailed) as error:
+            others = [other for other in urls if other != url]
+            if not others:
+                raise
+            logger.warning("Engine %s failed, trying another: %s", url, error)
+            return await self._tried(self._choose(others), call)
+
+    async def _tried(self, url: str, call: Callable[[str], Awaitable[T]]) -> T:
+        try:
+            answer = await call(url)
+        except aiohttp.ConnectionTimeoutError as error:
+            failure: ApiError = EngineUnreachable("The engine could not be reached in time.")
+            raise self._noted(url, failure) from error
+        except TimeoutError as error:
+            text = f"The engine sent nothing for {conf.engine_read_seconds:g} seconds."
+            raise self._noted(url, EngineTimeout(text)) from error
+        except (aiohttp.ClientError, OSError) as error:
+            failure = EngineUnreachable(f"The engine could not be reached: {_named(error)}.")
+            raise self._noted(url, failure) from error
+        except (EngineFailed, EngineTimeout) as failed:
+            raise self._noted(url, failed) from None
+        self._down.pop(url, None)
+        return answer
+
+    def _noted(self, url: str, failure: ApiError) -> ApiError:
+        logger.warning("Engine %s: %s", url, failure)
+        self._down[url] = time.monotonic() + DOWN_SECONDS
+        return failure
+
+    def _choose(self, urls: Sequence[str]) -> str:
+        """The URL with the fewest calls in flight, in turns where several have; one that failed lately comes last."""
+        self._turn += 1
+        now, count = time.monotonic(), len(urls)
+        places = [(self._turn + place) % count for place in range(count)]
+        return min(
+            (urls[place] for place in places), key=lambda url: (self._down.get(url, 0.0) > now, self._in_flight[url])
+        )
+
+
+def _chunk(data: bytes) -> GenerateTokensStreamResponse:
+    error = error_of_event(data)
+    if error is not None:
+        raise error
+    try:
+        return GenerateTokensStreamResponse.model_validate_json(data)
+    except ValidationError as problem:
+        raise EngineFailed(f"The engine sent what is no chunk: {_first_problem(problem)}") from problem
+
+
+def _require_success(response: aiohttp.ClientResponse, body: bytes) -> None:
+    if response.status != 200:
+        raise error_of_status(response.status, body, retry_after=response.headers.get("Retry-After"))
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+
+
+def _named(error: BaseException) -> str:
+    """What is known of a failed connection, without addresses."""
+    return error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+
+
+engines = Engines()
