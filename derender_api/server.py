@@ -63,10 +63,12 @@ def _serve(options: ServerOptions) -> None:
 
     from derender_api.dispatch import Dispatcher
     from derender_api.django_bridge import AsgiApplication, DjangoBridge
+    from derender_api.tokenization.conversation import load_template_engine
 
     bridge = DjangoBridge()
     application = Dispatcher(bridge, cast(AsgiApplication, get_asgi_application()), threads=options.threads)
     bridge.answer(WARM_UP, b"")
+    load_template_engine()
     forget_counts()
     # The loaded tokenizers outlive every collection; frozen, their pages stay shared between the workers.
     gc.collect()

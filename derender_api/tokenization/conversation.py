@@ -1,10 +1,23 @@
-"""Conversations to text with a chat template, by transformers (imported when first needed)."""
+"""Conversations to text with a chat template, by transformers.
 
+It takes a second to import; `load_template_engine` does so ahead of the first request.
+"""
+
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 RESERVED = frozenset({"messages", "conversation", "conversations", "return_assistant_tokens_mask"})
 """Names that no variable of a template can have."""
+
+
+def load_template_engine() -> Any:
+    """The module that renders."""
+    # It would tell every operator that there is no PyTorch.
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    from transformers.utils import chat_template_utils
+
+    return chat_template_utils
 
 
 def render_conversation(
@@ -14,9 +27,6 @@ def render_conversation(
 
     Raises whatever the template raises.
     """
-    from transformers.utils import chat_template_utils
-
     # Its own annotations are narrower than what templates take.
-    render: Any = chat_template_utils.render_jinja_template
-    texts, _ = render(conversations=[list(messages)], chat_template=chat_template, **variables)
+    texts, _ = load_template_engine().render_jinja_template(conversations=[list(messages)], chat_template=chat_template, **variables)
     return str(texts[0])
