@@ -128,5 +128,10 @@ class DerenderSettings:
         """How long a text a chat template of a request may give."""
         return self._get("REQUEST_TEMPLATE_CHARACTERS", 8 * MEBIBYTE)
 
+    @property
+    def system_start_date(self) -> str | None:
+        """Date that Harmony prompts name, as YYYY-MM-DD; None: today's."""
+        return self._get("SYSTEM_START_DATE", None)
+
 
 conf = DerenderSettings()

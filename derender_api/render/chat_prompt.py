@@ -6,14 +6,9 @@ from typing import Any
 from derender_api.loaded_model import LoadedModel
 from derender_api.protocol.render import ChatRenderRequest
 from derender_api.render.chat_text import chat_text
-from derender_api.render.prompt import Prompt, given_prompt, prompt_of_text
-
-HARMONY_MODEL = "gpt_oss"
-
-
-def is_harmony(model: LoadedModel) -> bool:
-    """Whether the model speaks Harmony, which is rendered without its template."""
-    return model.tokenizer.model_type == HARMONY_MODEL
+from derender_api.render.families import is_harmony
+from derender_api.render.harmony import harmony_tokens
+from derender_api.render.prompt import Prompt, given_prompt, prompt_of_text, ready_prompt
 
 
 def chat_prompt(
@@ -28,5 +23,7 @@ def chat_prompt(
         return given
     if request.tool_choice == "none" and model.configuration.exclude_tools_when_tool_choice_none:
         tools = None
+    if is_harmony(model):
+        return ready_prompt(harmony_tokens(request, model, tools=tools), model)
     text = chat_text(request.messages, model, tools=tools, kwargs=kwargs, chat_template=request.chat_template)
     return prompt_of_text(text, request, model, with_offsets=bool(request.return_token_offsets))

@@ -19,7 +19,7 @@ _PROMPTS: TypeAdapter[Any] = TypeAdapter(str | TokenIds | list[str] | list[Token
 
 def completion_prompts(request: CompletionRenderRequest, model: LoadedModel) -> list[Prompt]:
     """One prompt for every text or list of token IDs. Raises BadRequest or SchemaViolation."""
-    if request.suffix:
+    if request.suffix is not None:
         raise BadRequest(NO_SUFFIX, param="suffix")
     if request.prompt_embeds:
         raise BadRequest(NO_EMBEDS, param="prompt_embeds")

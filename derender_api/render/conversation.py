@@ -31,9 +31,9 @@ def _with_one_system_message(messages: Sequence[Message]) -> list[Message]:
     """The messages with all instructions in front, as one system message."""
     instructions = [(index, each) for index, each in enumerate(messages) if each["role"] in INSTRUCTIONS]
     others = [each for each in messages if each["role"] not in INSTRUCTIONS]
-    if len(instructions) == 1:
+    if len(instructions) == 1 and instructions[0][0] == 0:
         return [{**instructions[0][1], "role": "system"}, *others]
-    texts = ["\n".join(_texts(each.get("content"), index)) for index, each in instructions]
+    texts = ["\n".join(part_texts(each.get("content"), index)) for index, each in instructions]
     return [{"role": "system", "content": _Whole("\n\n".join(filter(None, texts)))}, *others]
 
 
@@ -48,7 +48,7 @@ def _template_message(message: Message, index: int, *, wants_parts: bool) -> Mes
             f"1 validation error:\n  body.messages.{index}.content: Input should be text or a list of parts, got null",
             param=f"body.messages.{index}.content",
         )
-    texts = _texts(content, index)
+    texts = part_texts(content, index)
     as_parts = wants_parts and role != "tool" and not isinstance(content, _Whole)
     made: Message = {
         "role": role,
@@ -107,8 +107,8 @@ def _object(arguments: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _texts(content: Any, index: int) -> list[str]:
-    """The text of every part."""
+def part_texts(content: Any, index: int) -> list[str]:
+    """The text of every part of message `index`. Raises BadRequest for a part that is none."""
     if content is None:
         return []
     if isinstance(content, str):

@@ -58,6 +58,11 @@ def given_prompt(params: dict[str, Any] | None, model: LoadedModel) -> Prompt | 
         raise RequestRuleViolation(NOT_TOKEN_IDS, param=GIVEN)
     if (largest := max(token_ids)) >= model.tokenizer.size:
         raise RequestRuleViolation(f"Token id {largest} is out of vocabulary", param=GIVEN)
+    return ready_prompt(token_ids, model)
+
+
+def ready_prompt(token_ids: list[int], model: LoadedModel) -> Prompt:
+    """A prompt that is never truncated. Raises BadRequest where it does not fit into the context."""
     limit = model.max_model_len
     if len(token_ids) > limit:
         raise BadRequest(f"Input length ({len(token_ids)}) exceeds model's maximum context length ({limit}).")

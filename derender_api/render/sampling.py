@@ -36,8 +36,11 @@ def chat_sampling(
     prompt_tokens: int,
     structured_outputs: Json | None,
     keeps_special: bool,
+    exact_text: bool,
 ) -> Json:
-    """The sampling parameters of a chat request. Raises BadRequest for values out of range."""
+    """The sampling parameters of a chat request. `keeps_special`, `exact_text`: what its parsers need of the text.
+
+    Raises BadRequest for values out of range."""
     logprobs = (request.top_logprobs or 0) if request.logprobs else None
     prompt_logprobs = request.prompt_logprobs
     if prompt_logprobs is None and request.echo:
@@ -52,6 +55,7 @@ def chat_sampling(
         max_tokens=max_tokens(limit, prompt_tokens, model),
         structured_outputs=structured_outputs,
         keeps_special=keeps_special,
+        exact_text=keeps_special and exact_text,
     )
 
 
@@ -73,7 +77,6 @@ def completion_sampling(
         prompt_logprobs=prompt_logprobs,
         max_tokens=max_tokens(limit, prompt_tokens, model),
         structured_outputs=structured_outputs,
-        keeps_special=False,
     )
 
 
@@ -104,7 +107,8 @@ def _sampling(
     prompt_logprobs: int | None,
     max_tokens: int,
     structured_outputs: Json | None,
-    keeps_special: bool,
+    keeps_special: bool = False,
+    exact_text: bool = False,
 ) -> Json:
     values = {name: _value(request, name, model) for name in DEFAULTS}
     stop = [request.stop] if isinstance(request.stop, str) else list(request.stop or ())
@@ -134,7 +138,7 @@ def _sampling(
         "prompt_logprobs": prompt_logprobs,
         "logprob_token_ids": request.logprob_token_ids or None,
         "skip_special_tokens": None if skips_special else False,
-        "spaces_between_special_tokens": None if request.spaces_between_special_tokens else False,
+        "spaces_between_special_tokens": None if request.spaces_between_special_tokens and not exact_text else False,
         "include_stop_str_in_output": request.include_stop_str_in_output or None,
         "output_kind": DELTA if request.stream else FINAL_ONLY,
         "stream_interval": request.stream_interval,

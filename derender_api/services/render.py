@@ -14,11 +14,12 @@ from derender_api.loaded_model import LoadedModel
 from derender_api.parsing import request_context, template_kwargs
 from derender_api.protocol.openai_request import GenerationRequest, NamedTool
 from derender_api.protocol.render import ChatRenderRequest, CompletionRenderRequest
-from derender_api.render.chat_prompt import chat_prompt, is_harmony
+from derender_api.render.chat_prompt import chat_prompt
 from derender_api.render.completion_prompts import completion_prompts
 from derender_api.render.constraints import chat_constraint, completion_constraint
+from derender_api.render.families import is_harmony
 from derender_api.render.prompt import Prompt
-from derender_api.render.reasoning import keeps_special_tokens, reasoning_ended
+from derender_api.render.reasoning import keeps_special_tokens, reasoning_ended, reasoning_kwargs, wants_exact_text
 from derender_api.render.sampling import chat_sampling, check_max_tokens, completion_sampling
 from derender_api.render.tools import tool_objects
 from derender_api.services.common import Json
@@ -50,13 +51,13 @@ def render_chat(request: ChatRenderRequest, model: LoadedModel, *, request_id: s
     prompt = chat_prompt(request, model, tools=tools, kwargs=kwargs)
     context = request_context(request, model, call_id_seed=b"")
     constraint = chat_constraint(request, model, tools=tools or [], context=context)
-    has_reasoning_parser = model.configuration.reasoning_parser is not None
     sampling = chat_sampling(
         request,
         model,
         prompt_tokens=len(prompt.token_ids),
         structured_outputs=constraint.structured_outputs,
         keeps_special=keeps_special_tokens(request, model),
+        exact_text=wants_exact_text(model),
     )
     answer = _generate_request(
         request,
@@ -64,7 +65,7 @@ def render_chat(request: ChatRenderRequest, model: LoadedModel, *, request_id: s
         request_id=f"chatcmpl-{_identity(request, request_id)}",
         sampling=sampling,
         reasoning_ended=reasoning_ended(model, context, prompt.token_ids),
-        reasoning_parser_kwargs={"chat_template_kwargs": dict(kwargs)} if has_reasoning_parser else None,
+        reasoning_parser_kwargs=reasoning_kwargs(model, kwargs),
         parse_context=_parse_context(request, tools, {} if is_harmony(model) else kwargs, context.history_tool_calls),
     )
     return Rendering(answer, constraint.warnings)
