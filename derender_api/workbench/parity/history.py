@@ -21,7 +21,6 @@ class Point:
 
     x: float
     y: float
-    run: int
     text: str
 
 
@@ -74,7 +73,7 @@ def plot_of(runs: Sequence[ParityRun]) -> Plot | None:
 
 def _point(x: float, run: ParityRun, cell: Cell, lowest: float) -> Point:
     text = f"{run}: {cell.rule} {cell.held} of {cell.cases} ({cell.percent})"
-    return Point(x, _y(cell.share or 0.0, lowest), run.pk, text)
+    return Point(x, _y(cell.share or 0.0, lowest), text)
 
 
 def _x(index: int, count: int) -> float:

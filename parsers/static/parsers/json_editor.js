@@ -1,5 +1,5 @@
-// Text areas with data-json-editor: says whether the text is JSON of the expected kind, formats it, and indents with Tab
-// (Escape first leaves the field with Tab, as everywhere).
+// Text areas with data-json-editor: says whether and where the text is no JSON of the expected kind, formats it, and
+// indents new lines.
 "use strict";
 (() => {
   const kindOf = (value) => (Array.isArray(value) ? "list" : value === null ? "null" : typeof value);
@@ -17,7 +17,7 @@
     try {
       const kind = kindOf(JSON.parse(text));
       const expected = area.dataset.jsonEditor;
-      return expected && kind !== expected ? `A JSON ${expected} is expected, this is a ${kind}.` : "";
+      return expected && kind !== expected ? `A JSON ${expected} is expected, this is ${kind === "object" ? "an" : "a"} ${kind}.` : "";
     } catch (error) {
       return `No JSON: ${error.message.split(" in JSON")[0]}${placeOf(text, error)}`;
     }
@@ -36,24 +36,22 @@
     if (!show(area) && area.value.trim()) area.value = JSON.stringify(JSON.parse(area.value), null, 2);
   };
 
-  const indent = (area) => {
+  // A new line begins where the last one did; Tab leaves the field, as everywhere.
+  const break_line = (area) => {
     const { selectionStart: start, selectionEnd: end, value } = area;
-    area.value = `${value.slice(0, start)}  ${value.slice(end)}`;
-    area.selectionStart = area.selectionEnd = start + 2;
+    const line = value.slice(value.lastIndexOf("\n", start - 1) + 1, start);
+    const indent = /^ */.exec(line)[0] + (/[[{]\s*$/.test(line) ? "  " : "");
+    area.setRangeText(`\n${indent}`, start, end, "end");
   };
 
   const set_up = (area) => {
-    let tabLeaves = false;
     area.addEventListener("input", () => show(area));
     area.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") tabLeaves = true;
-      else if (event.key === "Tab" && !event.shiftKey && !tabLeaves && area.value) {
-        event.preventDefault();
-        indent(area);
-        show(area);
-      }
+      if (event.key !== "Enter" || event.ctrlKey || event.metaKey || event.isComposing) return;
+      event.preventDefault();
+      break_line(area);
+      show(area);
     });
-    area.addEventListener("blur", () => { tabLeaves = false; });
     show(area);
   };
 
