@@ -26,7 +26,7 @@ Shot = Callable[[Page, str], None]
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Two workers, a model without a reasoning parser, an administrator, and parity runs in which two answers differ."""
+    """Two workers, a model without a reasoning parser, an administrator, and parity runs that found two differences."""
     folder = tmp_path_factory.mktemp("server")
     migrate(folder)
     create_administrator(folder)
