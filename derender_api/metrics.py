@@ -1,11 +1,11 @@
 """What the service counts for Prometheus; `GET /metrics` shows it.
 
-Metrics are made when something is counted first, so that a server has chosen by then whether its worker processes count
-together (metrics_files.py). Children are looked up once and kept, since looking one up costs more than counting.
+Requests only note what is to be counted (metrics_notes.py). Metrics are made when something is counted first, so that a
+server has chosen by then whether its worker processes count together (metrics_files.py).
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 
 from django.http import HttpRequest
@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 
 from derender_api.load import requests_in_flight
 from derender_api.metrics_files import FOLDER_VARIABLE, FilesCollector
+from derender_api.metrics_notes import Note, Notebook
 
 PAGES = ("/admin", "/docs", "/static")
 """Path prefixes that are counted as one path each."""
@@ -64,45 +65,55 @@ def _child(name: str, *labels: str) -> Count:
     return count
 
 
-@cache
-def _request_counts(path: str, status: int) -> tuple[Count, Count]:
-    return _child("derender_requests", path, str(status)), _child(REQUEST_SECONDS, path)
-
-
 def count_request(path: str, status: int, seconds: float) -> None:
     """One answer; `path` comes from `path_label`."""
-    answered, took = _request_counts(path, status)
-    answered()
-    took(seconds)
+    note(("derender_requests", path, str(status)), 1)
+    note((REQUEST_SECONDS, path), seconds)
 
 
 def count_error(kind: str, code: str | int) -> None:
     """One error body with this type and code."""
-    _child("derender_errors", kind, str(code))()
+    note(("derender_errors", kind, str(code)), 1)
 
 
 def count_stream_call(kind: str, *, chunks: int) -> None:
     """One streaming call with so many chunks; `kind` is "chat" or "completion"."""
-    _child("derender_stream_calls", kind)()
-    _child("derender_stream_chunks", kind)(chunks)
+    note(("derender_stream_calls", kind), 1)
+    note(("derender_stream_chunks", kind), chunks)
 
 
 def count_tokens(model: str, *, prompt: int, generated: int) -> None:
     """Tokens of one answer or chunk of a model."""
     if prompt:
-        _child("derender_prompt_tokens", model)(prompt)
+        note(("derender_prompt_tokens", model), prompt)
     if generated:
-        _child("derender_generated_tokens", model)(generated)
+        note(("derender_generated_tokens", model), generated)
 
 
 def count_cache_lookup(*, hit: bool) -> None:
     """One chunk of a replayed stream whose parser was remembered, or not."""
-    _child("derender_parser_cache_lookups", "hit" if hit else "miss")()
+    note(("derender_parser_cache_lookups", "hit" if hit else "miss"), 1)
 
 
 def count_outcome(plan: str, outcome: str) -> None:
     """What became of the markup of one answer; `plan` names the formats."""
-    _child("derender_parser_outcomes", plan, outcome)()
+    note(("derender_parser_outcomes", plan, outcome), 1)
+
+
+def write(notes: Iterable[Note]) -> None:
+    """Count what was noted."""
+    sums: dict[tuple[str, ...], float] = {}
+    for key, amount in notes:
+        if key[0] == REQUEST_SECONDS:
+            _child(*key)(amount)
+        else:
+            sums[key] = sums.get(key, 0) + amount
+    for key, amount in sums.items():
+        _child(*key)(amount)
+
+
+_notebook = Notebook(write)
+note = _notebook.note
 
 
 @cache
@@ -135,6 +146,7 @@ class _InFlight(Collector):
 
 def exposition() -> bytes:
     """All metrics in Prometheus' text format, of all worker processes that share a folder."""
+    _notebook.flush()
     registry = CollectorRegistry()
     folder = os.environ.get(FOLDER_VARIABLE)
     registry.register(FilesCollector(folder) if folder else _metrics()[0])
