@@ -8,7 +8,8 @@ from derender_api.protocol.render import ChatRenderRequest
 from derender_api.render.chat_text import chat_text
 from derender_api.render.families import is_harmony
 from derender_api.render.harmony import harmony_tokens
-from derender_api.render.prompt import Prompt, given_prompt, prompt_of_text, ready_prompt
+from derender_api.render.mistral import mistral_tokens
+from derender_api.render.prompt import Prompt, given_prompt, prompt_of_ids, prompt_of_text, ready_prompt
 
 
 def chat_prompt(
@@ -25,5 +26,8 @@ def chat_prompt(
         tools = None
     if is_harmony(model):
         return ready_prompt(harmony_tokens(request, model, tools=tools), model)
+    if model.tokenizer.chat_encoder is not None:
+        token_ids = mistral_tokens(request, model.tokenizer.chat_encoder, tools=tools)
+        return prompt_of_ids(token_ids, request, model)
     text = chat_text(request.messages, model, tools=tools, kwargs=kwargs, chat_template=request.chat_template)
     return prompt_of_text(text, request, model, with_offsets=bool(request.return_token_offsets))

@@ -26,6 +26,9 @@ Json = dict[str, Any]
 
 UNCONSTRAINED = "tool_choice: calls of {parser} have no grammar here, so the engine is not held to make one"
 
+NATIVE_CALLS = 11
+"""Version of Mistral's format from which on calls are not JSON."""
+
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
@@ -62,7 +65,7 @@ def chat_constraint(
         return Constraint(_answer(named, model))
     if kind is CallsAre.JSON:
         return Constraint(_complete({"json": _json_calls(tools, context)}))
-    if kind is CallsAre.MISTRAL_JSON and request.structured_outputs is None:
+    if kind is CallsAre.MISTRAL_JSON and not _writes_natively(model) and request.structured_outputs is None:
         return Constraint(_complete({"json": _mistral_calls(tools, context)}))
     return Constraint(_answer(named, model), (UNCONSTRAINED.format(parser=parser),))
 
@@ -152,6 +155,12 @@ def _node(named: Json) -> Node:
 def _inner_tag(text: str) -> Node:
     content = json.loads(text)
     return content.get("format", content)
+
+
+def _writes_natively(model: LoadedModel) -> bool:
+    """Whether a Mistral model names its calls in tokens of their own instead of JSON."""
+    encoder = model.tokenizer.chat_encoder
+    return encoder is not None and encoder.version >= NATIVE_CALLS
 
 
 def _json_calls(tools: Sequence[Json], context: RequestContext) -> Json:

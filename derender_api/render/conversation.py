@@ -68,7 +68,7 @@ def _template_message(message: Message, index: int, *, wants_parts: bool) -> Mes
 def _assistant_fields(message: Message, index: int) -> Message:
     fields: Message = {}
     if calls := message.get("tool_calls"):
-        fields["tool_calls"] = [_call(call, f"messages.{index}.tool_calls.{n}") for n, call in enumerate(calls)]
+        fields["tool_calls"] = [tool_call(call, f"messages.{index}.tool_calls.{n}") for n, call in enumerate(calls)]
     reasoning = message.get("reasoning")
     if reasoning is None:
         reasoning = message.get("reasoning_content")
@@ -77,8 +77,11 @@ def _assistant_fields(message: Message, index: int) -> Message:
     return fields
 
 
-def _call(call: Message, place: str) -> Message:
-    """A tool call with its arguments as an object; what is no JSON object becomes an empty one."""
+def tool_call(call: Message, place: str) -> Message:
+    """A tool call with its arguments as an object; what is no JSON object becomes an empty one.
+
+    Raises BadRequest or InvalidBody, which names `place`.
+    """
     if call.get("type") not in (None, "function"):
         raise BadRequest(
             "chat completions only support assistant tool_calls of type 'function'. (parameter=tool_calls)",

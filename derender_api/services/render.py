@@ -20,7 +20,7 @@ from derender_api.render.constraints import chat_constraint, completion_constrai
 from derender_api.render.families import is_harmony
 from derender_api.render.prompt import Prompt
 from derender_api.render.reasoning import keeps_special_tokens, reasoning_ended, reasoning_kwargs, wants_exact_text
-from derender_api.render.sampling import chat_sampling, check_max_tokens, completion_sampling
+from derender_api.render.sampling import COMPLETION_TOKENS, chat_sampling, check_max_tokens, completion_sampling
 from derender_api.render.tools import tool_objects
 from derender_api.services.common import Json
 
@@ -80,7 +80,7 @@ def render_completion(
     """
     if request.use_beam_search:
         raise BadRequest(NO_BEAM_SEARCH)
-    check_max_tokens(request.max_tokens, model)
+    check_max_tokens(COMPLETION_TOKENS if request.max_tokens is None else request.max_tokens, model)
     prompts = completion_prompts(request, model)
     constraint = completion_constraint(request)
     identity = f"cmpl-{_identity(request, request_id)}"
@@ -114,7 +114,7 @@ def _check_chat(request: ChatRenderRequest, model: LoadedModel) -> None:
 def _check_tool_choice(request: ChatRenderRequest, model: LoadedModel) -> None:
     """What a choice needs of the server's flags."""
     choice = request.tool_choice
-    if model.configuration.active_tool_parser or is_harmony(model):
+    if model.configuration.active_tool_parser or is_harmony(model) or model.tokenizer.chat_encoder:
         return
     if choice == "auto":
         raise BadRequest('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set')

@@ -28,5 +28,7 @@ def render_conversation(
     Raises whatever the template raises.
     """
     # Its own annotations are narrower than what templates take.
-    texts, _ = load_template_engine().render_jinja_template(conversations=[list(messages)], chat_template=chat_template, **variables)
+    texts, _ = load_template_engine().render_jinja_template(
+        conversations=[list(messages)], chat_template=chat_template, **variables
+    )
     return str(texts[0])

@@ -21,6 +21,23 @@ Offsets = list[tuple[int, int]]
 """First character and character behind the last of each token."""
 
 
+class ChatEncoder(Protocol):
+    """Encodes whole conversations, for tokenizers that need no chat template."""
+
+    version: int
+    """Version of its format."""
+
+    def encode(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None,
+        continue_final_message: bool,
+    ) -> list[int]:
+        """Token IDs of a conversation in OpenAI's form; raises ValueError for one that the format does not have."""
+        ...
+
+
 class Backend(Protocol):
     """The library behind a tokenizer."""
 
@@ -68,8 +85,10 @@ class TokenizerHandle:
         texts_are_pieces: bool = False,
         restores_spaces: bool = False,
         clean_up: Callable[[str], str] | None = None,
+        chat_encoder: ChatEncoder | None = None,
     ) -> None:
         self.codec = codec
+        self.chat_encoder = chat_encoder
         self.codec_unspaced = codec_unspaced or codec
         self.eos_id = eos_id
         self.model_eos_ids = facts.eos_ids if eos_id is None else facts.eos_ids | {eos_id}

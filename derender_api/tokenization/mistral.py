@@ -1,7 +1,7 @@
 """Mistral's own tokenizers, tekken.json and tokenizer.model.v*, through mistral-common (extra `mistral`)."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,8 @@ def load_mistral(path: Path) -> TokenizerHandle:
     """Read a tokenizer of mistral-common."""
     from mistral_common.tokens.tokenizers.mistral import MistralTokenizer
 
-    tokenizer = MistralTokenizer.from_file(str(path)).instruct_tokenizer.tokenizer
+    whole = MistralTokenizer.from_file(str(path))
+    tokenizer = whole.instruct_tokenizer.tokenizer
     backend = TekkenBackend(tokenizer) if path.name == "tekken.json" else SentencePieceBackend(tokenizer)
     special_tokens = backend.special_tokens()
     return TokenizerHandle(
@@ -38,7 +39,34 @@ def load_mistral(path: Path) -> TokenizerHandle:
         facts=replace(read_facts(path.parent), tokenizer_config={"mistral_version": tokenizer.version.value}),
         eos_id=tokenizer.eos_id,
         special_tokens=special_tokens,
+        chat_encoder=MistralConversations(whole, version=int(tokenizer.version.value.lstrip("v").partition("m")[0])),
     )
+
+
+class MistralConversations:
+    """mistral-common's own encoding of conversations."""
+
+    def __init__(self, tokenizer: Any, *, version: int) -> None:
+        self._tokenizer = tokenizer
+        self.version = version
+
+    def encode(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None,
+        continue_final_message: bool,
+    ) -> list[int]:
+        """Token IDs of a conversation. Raises ValueError, with mistral-common's words."""
+        from mistral_common.exceptions import MistralCommonException
+        from mistral_common.protocol.instruct.request import ChatCompletionRequest
+
+        from_openai: Any = ChatCompletionRequest.from_openai
+        try:
+            request = from_openai(messages=messages, tools=tools, continue_final_message=continue_final_message)
+            return self._tokenizer.encode_chat_completion(request).tokens
+        except (MistralCommonException, AssertionError, LookupError, TypeError) as error:
+            raise ValueError(str(error) or type(error).__name__) from error
 
 
 class TekkenBackend:
