@@ -27,15 +27,21 @@ logger = logging.getLogger(__name__)
 
 
 def exception_handler(exception: Exception, context: Mapping[str, Any]) -> Response:
-    """The answer to any exception. An exception that is nobody's declared fault is logged and becomes a plain 500."""
-    error = api_error(exception)
-    if error.status >= 500:
-        logger.error("%s", described(exception), exc_info=exception)
-    count_error(error.type, error.code or error.status)
+    """The answer to any exception."""
+    error = noted_error(exception)
     response = Response(error_content(error), status=error.status, headers=error.headers)
     if isinstance(exception, framework.MethodNotAllowed):
         response["Allow"] = ", ".join(context["view"].allowed_methods)
     return response
+
+
+def noted_error(exception: Exception) -> ApiError:
+    """`exception` as an error of the API, counted. One that is nobody's declared fault is logged and a plain 500."""
+    error = api_error(exception)
+    if error.status >= 500:
+        logger.error("%s", described(exception), exc_info=exception)
+    count_error(error.type, error.code or error.status)
+    return error
 
 
 def api_error(exception: Exception) -> ApiError:

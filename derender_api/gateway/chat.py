@@ -2,6 +2,7 @@
 
 from derender_api.gateway.engine_request import in_thread, require_no_echo
 from derender_api.gateway.engines import EngineStream
+from derender_api.gateway.errors import engine_to_blame
 from derender_api.gateway.stream import AnswerStream, open_streams
 from derender_api.gateway.whole import whole_response
 from derender_api.loaded_model import LoadedModel
@@ -26,15 +27,14 @@ async def chat(request: ChatRenderRequest, model: LoadedModel, rendered: Json) -
     """The whole answer. Raises ApiError."""
     response = await whole_response(request, model, rendered, keeps_special=model.plan is not None)
     response.request_id = rendered["request_id"]
-    return await in_thread(
-        derender_chat,
-        DerenderChatRequest.model_construct(
-            model=request.model,
-            generate_response=response,
-            prompt_tokens=len(rendered["token_ids"]),
-            chat_request=request,
-        ),
+    derender = DerenderChatRequest.model_construct(
+        model=request.model,
+        generate_response=response,
+        prompt_tokens=len(rendered["token_ids"]),
+        chat_request=request,
     )
+    with engine_to_blame():
+        return await in_thread(derender_chat, derender, model=model)
 
 
 async def open_chat_stream(request: ChatRenderRequest, model: LoadedModel, rendered: Json) -> "ChatStream":
@@ -52,7 +52,7 @@ class ChatStream(AnswerStream):
         self, streams: list[EngineStream], request: ChatRenderRequest, model: LoadedModel, rendered: Json
     ) -> None:
         prompt = rendered["token_ids"]
-        super().__init__(streams, request, model, request_id=rendered["request_id"], prompt_tokens=len(prompt))
+        super().__init__(streams, request, model, request_id=rendered["request_id"], prompts=[prompt])
         self._request = ChatStreamRequest.model_construct(
             stream=True, model=request.model, prompt_token_ids=prompt, chat_request=request
         )

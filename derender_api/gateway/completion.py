@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from derender_api.gateway.engine_request import in_thread, require_no_echo
 from derender_api.gateway.engines import EngineStream
+from derender_api.gateway.errors import engine_to_blame
 from derender_api.gateway.merge import all_of
 from derender_api.gateway.stream import AnswerStream, open_streams
 from derender_api.gateway.whole import whole_response
@@ -29,15 +30,14 @@ async def completion(request: CompletionRenderRequest, model: LoadedModel, rende
     """The whole answer. Raises ApiError; where one prompt fails, the calls for the others are ended."""
     responses = await all_of(whole_response(request, model, each, keeps_special=False) for each in rendered)
     responses[0].request_id = _identity(rendered)
-    return await in_thread(
-        derender_completion,
-        DerenderCompletionRequest.model_construct(
-            model=request.model,
-            generate_responses=responses,
-            prompt_tokens=[len(each["token_ids"]) for each in rendered],
-            completion_request=request,
-        ),
+    derender = DerenderCompletionRequest.model_construct(
+        model=request.model,
+        generate_responses=responses,
+        prompt_tokens=[len(each["token_ids"]) for each in rendered],
+        completion_request=request,
     )
+    with engine_to_blame():
+        return await in_thread(derender_completion, derender)
 
 
 async def open_completion_stream(
@@ -61,7 +61,7 @@ class CompletionStream(AnswerStream):
         rendered: Sequence[Json],
     ) -> None:
         prompts = [each["token_ids"] for each in rendered]
-        super().__init__(streams, request, model, request_id=_identity(rendered), prompt_tokens=sum(map(len, prompts)))
+        super().__init__(streams, request, model, request_id=_identity(rendered), prompts=prompts)
         self._requests = [
             CompletionStreamRequest.model_construct(
                 stream=True, model=request.model, prompt_token_ids=prompt, completion_request=request

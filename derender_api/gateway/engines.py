@@ -1,10 +1,13 @@
 """Calls of engines (`POST /inference/v1/generate`): which of a model's URLs, for how long, and once more elsewhere."""
 
 import asyncio
+import errno
 import logging
+import os
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import aiohttp
@@ -12,6 +15,7 @@ import orjson
 from pydantic import ValidationError
 
 from derender_api.conf import conf
+from derender_api.event_loop import on_event_loop
 from derender_api.exceptions import ApiError
 from derender_api.gateway.errors import (
     EngineFailed,
@@ -29,6 +33,10 @@ GENERATE = "/inference/v1/generate"
 END_OF_STREAM = b"[DONE]"
 DOWN_SECONDS = 5.0
 """How long a URL that failed is only used where there is no other."""
+IDLE_SECONDS = 4.0
+"""How long an idle connection is kept: vLLM closes it after five seconds, perhaps in the moment in which it is used."""
+END_SECONDS = 1.0
+"""How long the end of a stream may take once all of its outputs are complete."""
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -41,6 +49,7 @@ class EngineStream:
         self._response = response
         self._release = release
         self._closed = False
+        self._loop = asyncio.get_running_loop()
         self._chunks = self._read()
         self._first: GenerateTokensStreamResponse | None = None
 
@@ -57,9 +66,20 @@ class EngineStream:
         async for chunk in self._chunks:
             yield chunk
 
+    async def finish(self) -> None:
+        """Read what comes behind complete outputs, so that the connection can be used again; close the stream."""
+        with suppress(TimeoutError, aiohttp.ClientError, OSError):
+            async with asyncio.timeout(END_SECONDS):
+                await self._response.content.read()
+        self.close()
+
     def close(self) -> None:
-        """Close the connection unless the stream has ended."""
-        if not self._closed:
+        """Close the connection unless the stream has ended. From any thread."""
+        if self._closed:
+            return
+        if not on_event_loop():
+            self._loop.call_soon_threadsafe(self.close)
+        else:
             self._closed = True
             self._response.close()
             self._release()
@@ -133,6 +153,12 @@ class Engines:
         """Calls of `url` that have not ended."""
         return self._in_flight[url]
 
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
     def _release(self, url: str) -> None:
         self._in_flight[url] -= 1
 
@@ -147,9 +173,9 @@ class Engines:
         if self._session is None or self._loop is not loop:
             self._loop = loop
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0),
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS),
                 timeout=aiohttp.ClientTimeout(
-                    total=None, sock_connect=conf.engine_connect_seconds, sock_read=conf.engine_read_seconds
+                    total=None, connect=conf.engine_connect_seconds, sock_read=conf.engine_read_seconds
                 ),
                 # Whatever an engine's host sends, nothing of it is kept for the next caller.
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -221,8 +247,12 @@ def _first_problem(error: ValidationError) -> str:
 
 
 def _named(error: BaseException) -> str:
-    """What is known of a failed connection, without addresses."""
-    return error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+    """What is known of a failed connection, without the addresses that texts of the event loop hold."""
+    if not isinstance(error, OSError) or isinstance(error, aiohttp.ClientSSLError):
+        return type(error).__name__
+    if error.errno is not None and error.errno in errno.errorcode:
+        return os.strerror(error.errno)
+    return error.strerror or type(error).__name__
 
 
 engines = Engines()

@@ -1,11 +1,13 @@
 """What can go wrong between this server and an engine, as errors of the API."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import orjson
 
-from derender_api.exceptions import ApiError
+from derender_api.exceptions import ApiError, BadRequest
+from derender_api.tokenization.handle import TokenIdOutOfRange
 
 SHOWN_TEXT = 500
 PASSED_ON = frozenset({400, 413, 422, 429})
@@ -45,6 +47,15 @@ class EngineRefused(ApiError):
         super().__init__(message, param=param, retry_after=retry_after)
         self.status = status  # type: ignore[misc]
         self.type = type  # type: ignore[misc]
+
+
+@contextmanager
+def engine_to_blame() -> Iterator[None]:
+    """Whatever cannot be derendered in the block is not what the client sent. Raises EngineFailed."""
+    try:
+        yield
+    except (BadRequest, TokenIdOutOfRange) as error:
+        raise EngineFailed(f"The engine's output cannot be read: {error}") from error
 
 
 def error_of_status(status: int, body: bytes, *, retry_after: str | None = None) -> ApiError:

@@ -1,7 +1,7 @@
 """Several coroutines or asynchronous streams as one."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -16,11 +16,10 @@ async def all_of(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     try:
         return await asyncio.gather(*tasks)
     finally:
-        for task in tasks:
-            task.cancel()
+        await _ended(tasks)
 
 
-async def merged(sources: Sequence[AsyncIterator[T]]) -> AsyncIterator[tuple[int, T]]:
+async def merged(sources: Sequence[AsyncIterator[T]]) -> AsyncGenerator[tuple[int, T]]:
     """Items as they come, with the number of their source. The first failure of a source ends all."""
     if len(sources) == 1:
         async for item in sources[0]:
@@ -49,5 +48,10 @@ async def merged(sources: Sequence[AsyncIterator[T]]) -> AsyncIterator[tuple[int
             else:
                 yield entry
     finally:
-        for reader in readers:
-            reader.cancel()
+        await _ended(readers)
+
+
+async def _ended(tasks: Sequence[asyncio.Future[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -21,7 +21,7 @@ class Gathered:
     """One output of a stream, as a one-shot response would hold it."""
 
     def __init__(self, index: int, detokenizer: Detokenizer, watch: StopWatch) -> None:
-        self.is_over = False
+        self.is_over = self.is_cut = False
         self._detokenizer = detokenizer
         self._watch = watch
         self._choice = GenerateTokensChoice(index=index, token_ids=[], finish_reason=None)
@@ -39,6 +39,7 @@ class Gathered:
             choice.logprobs.content = [*(choice.logprobs.content or ()), *(chunk.logprobs.content or ())[:taken]]
         if self._watch.matched is not None:
             choice.finish_reason, choice.stop_reason, self.is_over = "stop", self._watch.matched, True
+            self.is_cut = chunk.finish_reason is None
         elif chunk.finish_reason is not None:
             choice.finish_reason, choice.stop_reason, self.is_over = chunk.finish_reason, chunk.stop_reason, True
 
@@ -82,6 +83,8 @@ async def gather(
                 outputs[choice.index].add(choice)
             if len(outputs) == (request.n or 1) and all(output.is_over for output in outputs.values()):
                 break
+        if not any(output.is_cut for output in outputs.values()):
+            await stream.finish()
     finally:
         stream.close()
     choices = [outputs[index].choice() for index in sorted(outputs)]

@@ -2,17 +2,21 @@
 
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 from typing import ClassVar
 
 from derender_api import answers
-from derender_api.exception_handler import api_error
+from derender_api.exception_handler import noted_error
 from derender_api.gateway.engine_request import engine_request
 from derender_api.gateway.engines import EngineStream, engines
+from derender_api.gateway.errors import engine_to_blame
 from derender_api.gateway.events import DONE, error_events, event
 from derender_api.gateway.merge import all_of, merged
 from derender_api.gateway.shape import shown_chunk
 from derender_api.loaded_model import LoadedModel
+from derender_api.metrics import count_tokens
 from derender_api.protocol.generate import GenerateTokensStreamChoice, GenerateTokensStreamResponse
 from derender_api.protocol.openai_request import ChatCompletionRequest, CompletionRequest
 from derender_api.services.common import Json
@@ -37,7 +41,7 @@ async def open_streams(model: LoadedModel, rendered: Sequence[Json]) -> list[Eng
 
 
 class AnswerStream(ABC):
-    """The events of an answer. `streams[i]` is the engine's answer to `rendered[i]`; all have begun.
+    """The events of an answer. `streams[i]` is the engine's output for `prompts[i]`, its token IDs; all have begun.
 
     Closing it makes the engines stop. Once the client has gone, whoever iterates must close it.
     """
@@ -54,7 +58,7 @@ class AnswerStream(ABC):
         model: LoadedModel,
         *,
         request_id: str,
-        prompt_tokens: int,
+        prompts: Sequence[list[int]],
     ) -> None:
         options = request.stream_options
         self._streams = streams
@@ -68,17 +72,18 @@ class AnswerStream(ABC):
             "created": int(time.time()),
             "model": request.model or model.names[0],
         }
-        self._prompt_tokens = prompt_tokens
-        self._generated = 0
+        self._prompts = prompts
+        self._generated: Counter[int] = Counter()
         self._carried: dict[int, Carried] = {}
         self._over: set[int] = set()
+        self._is_cut = False
         self._events = self._run()
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self._events
 
     def close(self) -> None:
-        """End the engines' work."""
+        """End the engines' work. From any thread."""
         for stream in self._streams:
             stream.close()
 
@@ -87,19 +92,25 @@ class AnswerStream(ABC):
         """The answer's chunk for one of engine `prompt`, which has one choice. Raises ApiError."""
 
     async def _run(self) -> AsyncIterator[bytes]:
+        count_tokens(self._model.names[0], prompt=sum(map(len, self._prompts)), generated=0)
         try:
-            async for prompt, chunk in merged([stream.chunks() for stream in self._streams]):
-                for choice in chunk.choices:
-                    part = self._part(prompt, choice, chunk)
-                    if part is not None:
-                        yield event(part)
-                if len(self._over) == self._n * len(self._streams):
-                    break
+            async with aclosing(merged([stream.chunks() for stream in self._streams])) as chunks:
+                async for prompt, chunk in chunks:
+                    for choice in chunk.choices:
+                        part = self._part(prompt, choice, chunk)
+                        if part is not None:
+                            yield event(part)
+                    if len(self._over) == self._n * len(self._streams):
+                        break
             if self._ends_with_usage:
-                yield event({**self._head, "choices": [], "usage": self._usage()})
+                counts = sum(map(len, self._prompts)), self._generated.total()
+                yield event({**self._head, "choices": [], "usage": _usage(*counts)})
             yield DONE
+            if not self._is_cut:
+                for stream in self._streams:
+                    await stream.finish()
         except Exception as error:
-            yield error_events(api_error(error))
+            yield error_events(noted_error(error))
         finally:
             self.close()
 
@@ -110,16 +121,20 @@ class AnswerStream(ABC):
         index = prompt * self._n + choice.index
         if index in self._over:
             return None
-        self._generated += len(choice.token_ids or ())
+        self._generated[index] += len(choice.token_ids or ())
         choice.index = index
         carried = self._carried.setdefault(index, Carried(is_new=True, form="live"))
         one = chunk if len(chunk.choices) == 1 else chunk.model_copy(update={"choices": [choice]})
         one.request_id, one.usage = str(self._head["id"]), None
-        answer = {**self.derendered(prompt, one, carried), **self._head}
-        answer["usage"] = self._usage() if self._has_usage else None
+        one.prompt_token_ids = self._prompts[prompt] if carried.is_new else None
+        with engine_to_blame():
+            answer = {**self.derendered(prompt, one, carried), **self._head}
+        answer["usage"] = _usage(len(self._prompts[prompt]), self._generated[index]) if self._has_usage else None
         if answer["choices"][0]["finish_reason"] is not None:
             self._over.add(index)
+            self._is_cut |= choice.finish_reason is None
         return shown_chunk(answer, content=self.content)
 
-    def _usage(self) -> Json:
-        return answers.usage(prompt_tokens=self._prompt_tokens, completion_tokens=self._generated)
+
+def _usage(prompt: int, generated: int) -> Json:
+    return answers.usage(prompt_tokens=prompt, completion_tokens=generated)
