@@ -1,6 +1,7 @@
 """deploy/nginx.conf with a real nginx in front of a real server."""
 
 import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import httpx
 import psutil
 import pytest
 
-from tests.project.nginx import nginx_in_front_of
+from tests.project.nginx import installed, nginx_in_front_of
 from tests.servers import Server, serving
 
 pytestmark = pytest.mark.live
@@ -72,3 +73,42 @@ def test_a_server_that_is_down_is_503_in_the_error_shape(tmp_path: Path) -> None
         answer = httpx.get(front.url + "/health")
 
     assert (answer.status_code, answer.json()["error"]["type"]) == (503, "ServiceUnavailableError")
+
+
+@pytest.mark.parametrize("path", ["/admin", "/admin/login/", "/metrics", "/ready", "/load"])
+def test_the_operators_paths_are_for_the_operators_networks(servers: tuple[Server, Server], path: str) -> None:
+    assert httpx.get(servers[1].url + path).status_code in (200, 302)
+
+
+@pytest.mark.parametrize("path", ["/admin", "/admin/login/", "/metrics", "/ready", "/load", "//metrics", "/./ready"])
+def test_others_are_refused_there_in_the_error_shape(strangers_front: Server, path: str) -> None:
+    answer = httpx.get(strangers_front.url + path)
+
+    assert (answer.status_code, answer.json()["error"]["type"]) == (403, "PermissionDeniedError")
+
+
+@pytest.mark.parametrize("path", ["/health", "/v1/models", "/version", "/openapi.json"])
+def test_others_may_use_the_api(strangers_front: Server, path: str) -> None:
+    assert httpx.get(strangers_front.url + path).status_code == 200
+
+
+@pytest.fixture(scope="module")
+def strangers_front(servers: tuple[Server, Server], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """An nginx to which the loopback is none of the operator's networks."""
+    folder = tmp_path_factory.mktemp("strangers") / "nginx"
+    with nginx_in_front_of(servers[0], folder, changes={"allow 127.0.0.0/8;": ""}) as front:
+        yield front
+
+
+def test_the_lines_for_tls_are_valid(tmp_path: Path) -> None:
+    certificate, key = tmp_path / "derender.crt", tmp_path / "derender.key"
+    subject = ["-subj", "/CN=localhost", "-days", "1", "-nodes", "-newkey", "rsa:2048"]
+    made = ["openssl", "req", "-x509", *subject, "-out", str(certificate), "-keyout", str(key)]
+    subprocess.run(made, check=True, capture_output=True)
+    files = {"/etc/nginx/derender.crt": str(certificate), "/etc/nginx/derender.key": str(key)}
+
+    command = installed(tmp_path / "nginx", {"listen 8080 backlog=4096;": "", "#tls ": "", **files})
+    tested = subprocess.run([*command, "-t"], capture_output=True, text=True)
+
+    assert tested.returncode == 0, tested.stderr
+    assert "warn" not in tested.stderr
