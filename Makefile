@@ -8,12 +8,16 @@ RUNTIME := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
 ARGS ?=
 
-.PHONY: serve test check format parity bench clean
+.PHONY: serve admin test check format parity bench clean
 .DEFAULT_GOAL := serve
 
 serve: $(RUNTIME)  ## serve the demo model (ARGS="MODEL --flag ..." for others)
 	@$(BIN)/python manage.py migrate --verbosity 0
 	@$(BIN)/python manage.py serve $(ARGS)
+
+admin: $(RUNTIME)  ## make a login for the admin page (asks for a name and a password)
+	@$(BIN)/python manage.py migrate --verbosity 0
+	@$(BIN)/python manage.py createsuperuser $(ARGS)
 
 test: $(DEV)  ## everything: unit tests, recorded parity (tests/parity runs what run_parity runs), live servers
 	@$(BIN)/pytest -n auto $(ARGS)

@@ -34,7 +34,8 @@ class ServedModelAdmin(ModelAdmin):
 
     form = ServedModelForm
     fieldsets = FIELDSETS
-    list_display = ("title", "state", "detail", "tool_parser", "thoughts_parser", "position")
+    list_display = ("title", "state", "detail", "parsers")
+    list_fullwidth = True
     list_filter = ("enabled", "tool_call_parser", "reasoning_parser")
     search_fields: ClassVar[tuple[str, ...]] = ("name", "model", "tool_call_parser", "reasoning_parser")
     list_before_template = "parsers/served_elsewhere.html"
@@ -68,17 +69,11 @@ class ServedModelAdmin(ModelAdmin):
         """What is loaded, or the last error."""
         return self._state(row).detail
 
-    @display(description="Tool parser", ordering="tool_call_parser", empty_value="none")
-    def tool_parser(self, row: ServedModel) -> str | None:
-        """The tool parser; off without automatic tool choice."""
-        if not row.tool_call_parser:
-            return None
-        return row.tool_call_parser if row.enable_auto_tool_choice else f"{row.tool_call_parser} (off)"
-
-    @display(description="Reasoning parser", ordering="reasoning_parser", empty_value="none")
-    def thoughts_parser(self, row: ServedModel) -> str | None:
-        """The reasoning parser."""
-        return row.reasoning_parser or None
+    @display(description="Tool and reasoning parser", header=True)
+    def parsers(self, row: ServedModel) -> list[str]:
+        """The parsers; the tool parser is off without automatic tool choice."""
+        off = " (off)" if row.tool_call_parser and not row.enable_auto_tool_choice else ""
+        return [f"{row.tool_call_parser or 'none'}{off}", row.reasoning_parser or "none"]
 
     def _state(self, row: ServedModel) -> ModelState:
         if not row.enabled:

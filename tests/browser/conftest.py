@@ -13,10 +13,15 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from derender_api.model_sources import DEMO_FOLDER
-from tests.derender_api.workbench.suites import RECORDED, changed_suite
+from tests.derender_api.workbench.suites import RECORDED, changed_suite, unchanged_suite
 from tests.servers import MANAGE, REPOSITORY, Server, migrate, serving
 
+MODEL = "models/qwen-small"
+"""Folder of a small model, as seen from where the server runs."""
 NAME, PASSWORD = "admin", "a-password-for-tests"
+SUITES = ("json_more", "deepseek_more", "kimi_more")
+CASES = 40
+"""Cases of each."""
 WINDOW = {"width": 1280, "height": 900}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SCREENSHOTS = Path(os.environ.get("DERENDER_SCREENSHOTS", REPOSITORY / ".cache" / "screenshots"))
@@ -30,19 +35,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("server")
     migrate(folder)
     create_administrator(folder)
-    suite = changed_suite(tmp_path_factory.mktemp("suites"))
-    save = ["run_parity", str(suite), "--root", str(RECORDED.parent), "--save", "--fast", "--processes", "1"]
-    for label in ("before the change", "after the change"):
-        subprocess.run([*MANAGE, *save, "--label", label], cwd=folder, check=True, capture_output=True)
-    demo = [
-        str(DEMO_FOLDER),
-        "--served-model-name",
-        "demo",
-        "--tool-call-parser",
-        "hermes",
-        "--enable-auto-tool-choice",
-    ]
-    with serving(folder, *demo, "--workers", "2") as running:
+    for label, changed in (("before the change", SUITES), ("after the change", SUITES[:1])):
+        suites = tmp_path_factory.mktemp("suites")
+        for name in SUITES:
+            (changed_suite if name in changed else unchanged_suite)(suites, recorded=name, cases=CASES)
+        options = ["--root", str(RECORDED.parent), "--save", "--fast", "--processes", "1", "--label", label]
+        command = [*MANAGE, "run_parity", str(suites), *options]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    shutil.copytree(DEMO_FOLDER, folder / MODEL)
+    flags = ["--served-model-name", "demo", "--tool-call-parser", "hermes", "--enable-auto-tool-choice"]
+    with serving(folder, MODEL, *flags, "--workers", "2") as running:
         yield running
 
 

@@ -6,8 +6,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from derender_api.model_sources import DEMO_FOLDER
-from tests.browser.conftest import NAME, PASSWORD, Shot
+from tests.browser.conftest import MODEL, NAME, PASSWORD, Shot
 from tests.servers import Server
 
 pytestmark = pytest.mark.live
@@ -33,7 +32,7 @@ def test_walks_from_the_login_to_a_parity_run(visitor: Page, server: Server, sho
     expect(page.get_by_text("Also served, not from this table")).to_be_visible()
     page.get_by_role("link", name="Add served model").last.click()
     page.get_by_label("Name", exact=False).first.fill("newcomer")
-    page.locator("#id_model").fill(str(DEMO_FOLDER))
+    page.locator("#id_model").fill(MODEL)
     choose(page, "tool_call_parser", "jamba")
     expect(page.locator("#id_tool_call_parser-sample pre")).to_contain_text("<tool_calls>")
     page.locator("label[for=id_enable_auto_tool_choice]").click()
@@ -49,6 +48,8 @@ def test_walks_from_the_login_to_a_parity_run(visitor: Page, server: Server, sho
     page.wait_for_url("**/servedmodel/")
     expect(page.get_by_text("was added successfully")).to_be_visible()
     _wait_until_served(server, "newcomer")
+    for _ in range(20):
+        httpx.post(f"{server.url}/tokenize", json={"model": "newcomer", "prompt": "loads it"}).raise_for_status()
     page.reload()
     shot(page, "models")
 
@@ -80,7 +81,7 @@ def test_walks_from_the_login_to_a_parity_run(visitor: Page, server: Server, sho
 def test_a_saved_model_is_live_in_every_worker_within_seconds(page: Page, server: Server) -> None:
     page.goto("/admin/parsers/servedmodel/add/")
     page.locator("#id_name").fill("everywhere")
-    page.locator("#id_model").fill(str(DEMO_FOLDER))
+    page.locator("#id_model").fill(MODEL)
     page.get_by_role("button", name="Save", exact=True).click()
     page.wait_for_url("**/servedmodel/")
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from playwright.sync_api import Page, expect
 
-from derender_api.model_sources import DEMO_FOLDER
+from tests.browser.conftest import MODEL
 
 pytestmark = pytest.mark.live
 
@@ -87,7 +87,7 @@ def test_a_link_to_another_tokenizer_waits_for_a_click(page: Page) -> None:
     page.goto("/admin/playground/")
     page.locator("#id_model").select_option("")
     page.get_by_text("A pair of parsers", exact=True).click()
-    page.locator("#id_tokenizer").fill(str(DEMO_FOLDER))
+    page.locator("#id_tokenizer").fill(MODEL)
     page.get_by_role("button", name="Copy link").click()
     expect(page.locator("#link-state")).to_contain_text("The link is")
     link = page.url

@@ -13,10 +13,11 @@ _MISSING = object()
 
 @dataclass(frozen=True, slots=True)
 class Half:
-    """One side of a row: what both sides begin with, and what differs from there on."""
+    """One side of a row: what both sides begin with, what differs, and what both end with."""
 
     same: str
-    rest: str
+    rest: str = ""
+    tail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +58,17 @@ def _text(value: Any) -> str:
 
 
 def _halves(left: str, right: str, *, differs: bool) -> tuple[Half, Half]:
-    """Both texts, cut where they begin to differ."""
+    """Both texts, cut at the ends of what differs."""
     if not differs:
-        return Half(left, ""), Half(right, "")
+        return Half(left), Half(right)
     same = _common(left, right)
-    return Half(left[:same], left[same:]), Half(right[:same], right[same:])
+    tail = _common(left[same:][::-1], right[same:][::-1])
+    return _cut(left, same, tail), _cut(right, same, tail)
+
+
+def _cut(text: str, same: int, tail: int) -> Half:
+    end = len(text) - tail
+    return Half(text[:same], text[same:end], text[end:])
 
 
 def _common(left: Sequence[str], right: Sequence[str]) -> int:

@@ -135,7 +135,7 @@ class TestSideBySide:
 
     def test_texts_are_cut_where_they_begin_to_differ(self) -> None:
         assert rows_of({"a": "same", "b": "left"}, {"a": "same", "b": "leap"})[1] == Row(
-            "b", Half('"le', 'ft"'), Half('"le', 'ap"'), differs=True, first=True
+            "b", Half('"le', "ft", '"'), Half('"le', "ap", '"'), differs=True, first=True
         )
 
     def test_other_values_are_one_row(self) -> None:
