@@ -2,11 +2,10 @@
 
 from typing import Any
 
+from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
-from rest_framework.response import Response
 
-from derender_api.answers import encoded
 from derender_api.catalog import catalog
 from derender_api.openapi import answers
 from derender_api.protocol.render import (
@@ -17,7 +16,7 @@ from derender_api.protocol.render import (
 )
 from derender_api.serializers import ChatRenderSerializer, CompletionRenderSerializer
 from derender_api.services.render import Rendering, render_chat, render_completion
-from derender_api.views import ApiView
+from derender_api.views import ApiView, json_response
 
 REQUEST_ID = "x-request-id"
 WARNING = "X-Derender-Warning"
@@ -32,7 +31,7 @@ class ChatRenderView(ApiView):
         responses=answers(GenerateRequestAnswer),
         tags=["render"],
     )
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> HttpResponse:
         """The engine request: token IDs, sampling parameters, and the context that parsers need."""
         body = ChatRenderSerializer.validated(request)
         model = catalog.resolve(body.model or None)
@@ -48,16 +47,16 @@ class CompletionRenderView(ApiView):
         responses=answers(GenerateRequestsAnswer),
         tags=["render"],
     )
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> HttpResponse:
         """One engine request per prompt."""
         body = CompletionRenderSerializer.validated(request)
         model = catalog.resolve(body.model or None)
         return _response(render_completion(body, model, request_id=request.headers.get(REQUEST_ID)))
 
 
-def _response(rendering: Rendering[Any]) -> Response:
+def _response(rendering: Rendering[Any]) -> HttpResponse:
     """The answer, with warnings in a header."""
-    response = Response(encoded(rendering.answer))
+    response = json_response(rendering.answer)
     if rendering.warnings:
         response[WARNING] = "; ".join(rendering.warnings)
     return response

@@ -9,7 +9,6 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.request import Request
 
-from derender_api.answers import encoded
 from derender_api.gateway.chat import chat, open_chat_stream, rendered_chat
 from derender_api.gateway.completion import completion, open_completion_stream, rendered_completion
 from derender_api.gateway.engine_request import model_with_engine, require_engines
@@ -19,7 +18,7 @@ from derender_api.protocol.chat_answer import ChatChunkAnswer, ChatCompletionAns
 from derender_api.protocol.completion_answer import CompletionAnswer, CompletionChunkAnswer
 from derender_api.protocol.render import ChatRenderRequest, CompletionRenderRequest
 from derender_api.serializers import ChatRenderSerializer, CompletionRenderSerializer
-from derender_api.views import ApiView
+from derender_api.views import ApiView, json_response
 from derender_api.views_render import REQUEST_ID, WARNING
 
 
@@ -86,7 +85,7 @@ class CompletionView(EngineView):
 
 
 def _whole(answer: dict[str, Any], warnings: Sequence[str]) -> HttpResponse:
-    return _warned(HttpResponse(encoded(answer), content_type="application/json"), warnings)
+    return _warned(json_response(answer), warnings)
 
 
 def _events(stream: AnswerStream, warnings: Sequence[str]) -> StreamingHttpResponse:

@@ -18,22 +18,18 @@ def scan(token_ids: Sequence[int], texts: Sequence[str], marks: Mapping[int, str
         text = "".join(texts)
         return [Text(text)] if text else []
     segments: list[Segment] = []
-    plain: list[str] = []
-    for token_id, text in zip(token_ids, texts, strict=True):
-        spelling = marks.get(token_id)
-        if spelling is None:
-            plain.append(text)
-            continue
-        before, marked = _split(text, spelling)
-        plain.append(before)
-        joined = "".join(plain)
-        if joined:
-            segments.append(Text(joined))
-        plain.clear()
+    start = 0
+    for position in [place for place, token_id in enumerate(token_ids) if token_id in marks]:
+        token_id = token_ids[position]
+        before, marked = _split(texts[position], marks[token_id])
+        plain = "".join(texts[start:position]) + before
+        if plain:
+            segments.append(Text(plain))
         segments.append(Token(token_id, marked))
-    joined = "".join(plain)
-    if joined:
-        segments.append(Text(joined))
+        start = position + 1
+    plain = "".join(texts[start:])
+    if plain:
+        segments.append(Text(plain))
     return segments
 
 
