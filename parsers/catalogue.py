@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from parsers.engine.stage import Format
 from parsers.registry import reasoning_formats, tool_formats
 
 RULES = ("message", "deltas", "contradictory", "self", "right")
+LONGEST_LINE_OF_A_SAMPLE = 60
+"""Longest line without markup that may be a sample's."""
 Figures = Mapping[str, Mapping[str, Sequence[int]]]
 """Format name -> rule -> (cases that hold or are argued, cases)."""
 
@@ -55,10 +58,21 @@ def _names(cls: type[Format], role: str) -> tuple[str, ...]:
 
 def _description(module: str) -> tuple[str, str]:
     """(first sentence, sample of the wire text) of a format's module."""
-    paragraphs = inspect.cleandoc(sys.modules[module].__doc__ or "").split("\n\n")
-    family = " ".join(paragraphs[0].split())
-    sample = next((text for text in paragraphs[1:] if text.startswith("    ")), "")
-    return family, inspect.cleandoc("\n" + sample) if sample else ""
+    first, *others = inspect.cleandoc(sys.modules[module].__doc__ or "").split("\n\n")
+    is_sample = _is_indented if any(map(_is_indented, others)) else _is_no_prose
+    found = takewhile(is_sample, dropwhile(lambda paragraph: not is_sample(paragraph), others))
+    return " ".join(first.split()), inspect.cleandoc("\n" + "\n\n".join(found))
+
+
+def _is_indented(paragraph: str) -> bool:
+    return paragraph.startswith("    ")
+
+
+def _is_no_prose(paragraph: str) -> bool:
+    """Whether a paragraph is wire text, in a description that ends with it and is therefore not indented."""
+    longest = max(map(len, paragraph.split("\n")))
+    has_markup = any(mark in paragraph for mark in "<{[")
+    return not paragraph.startswith("(") and "`" not in paragraph and (has_markup or longest < LONGEST_LINE_OF_A_SAMPLE)
 
 
 def figures_of(run: Mapping[str, Any], suites: Path) -> dict[str, dict[str, list[int]]]:

@@ -25,6 +25,8 @@ def test_every_name_of_the_reference_is_available():
 def test_every_format_is_described(entry):
     assert entry.family
     assert entry.roles
+    assert "`" not in entry.sample.replace("```", "")
+    assert entry.sample
 
 
 def test_the_command_prints_every_name():
