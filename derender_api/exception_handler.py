@@ -18,6 +18,7 @@ from derender_api.exceptions import (
     ServiceUnavailable,
     error_content,
 )
+from derender_api.gateway.errors import EngineError
 from derender_api.log_format import described
 from derender_api.metrics import count_error
 from derender_api.tokenization.handle import TokenIdOutOfRange
@@ -38,7 +39,7 @@ def exception_handler(exception: Exception, context: Mapping[str, Any]) -> Respo
 def noted_error(exception: Exception) -> ApiError:
     """`exception` as an error of the API, counted. One that is nobody's declared fault is logged and a plain 500."""
     error = api_error(exception)
-    if error.status >= 500:
+    if error.status >= 500 and not isinstance(error, EngineError):
         logger.error("%s", described(exception), exc_info=exception)
     count_error(error.type, error.code or error.status)
     return error

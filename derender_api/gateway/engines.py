@@ -16,8 +16,8 @@ from pydantic import ValidationError
 
 from derender_api.conf import conf
 from derender_api.event_loop import on_event_loop
-from derender_api.exceptions import ApiError
 from derender_api.gateway.errors import (
+    EngineError,
     EngineFailed,
     EngineTimeout,
     EngineUnreachable,
@@ -45,9 +45,12 @@ Json = dict[str, Any]
 class EngineStream:
     """The chunks of one streamed call. Must be closed, which makes the engine give up what it has not sent."""
 
-    def __init__(self, response: aiohttp.ClientResponse, release: Callable[[], None]) -> None:
+    def __init__(
+        self, response: aiohttp.ClientResponse, *, release: Callable[[], None], note: Callable[[EngineError], None]
+    ) -> None:
         self._response = response
         self._release = release
+        self._note = note
         self._closed = False
         self._loop = asyncio.get_running_loop()
         self._chunks = self._read()
@@ -63,8 +66,12 @@ class EngineStream:
         """Every chunk, the first one included. Raises EngineError where the stream breaks off."""
         if self._first is not None:
             yield self._first
-        async for chunk in self._chunks:
-            yield chunk
+        try:
+            async for chunk in self._chunks:
+                yield chunk
+        except EngineError as failure:
+            self._note(failure)
+            raise
 
     async def finish(self) -> None:
         """Read what comes behind complete outputs, so that the connection can be used again; close the stream."""
@@ -135,7 +142,9 @@ class Engines:
             stream = None
             try:
                 response = await self._post(url, {**request, "stream": True})
-                stream = EngineStream(response, lambda: self._release(url))
+                stream = EngineStream(
+                    response, release=lambda: self._release(url), note=lambda failure: self._note(url, failure)
+                )
                 if response.status != 200:
                     _require_success(response, await response.read())
                 await stream.begin()
@@ -187,34 +196,24 @@ class Engines:
         url = self._choose(urls)
         try:
             return await self._tried(url, call)
-        except (EngineUnreachable, EngineFailed) as error:
+        except (EngineUnreachable, EngineFailed):
             others = [other for other in urls if other != url]
             if not others:
                 raise
-            logger.warning("Engine %s failed, trying another: %s", url, error)
             return await self._tried(self._choose(others), call)
 
     async def _tried(self, url: str, call: Callable[[str], Awaitable[T]]) -> T:
         try:
-            answer = await call(url)
-        except aiohttp.ConnectionTimeoutError as error:
-            failure: ApiError = EngineUnreachable("The engine could not be reached in time.")
-            raise self._noted(url, failure) from error
-        except TimeoutError as error:
-            text = f"The engine sent nothing for {conf.engine_read_seconds:g} seconds."
-            raise self._noted(url, EngineTimeout(text)) from error
-        except (aiohttp.ClientError, OSError) as error:
-            failure = EngineUnreachable(f"The engine could not be reached: {_named(error)}.")
-            raise self._noted(url, failure) from error
-        except (EngineFailed, EngineTimeout) as failed:
-            raise self._noted(url, failed) from None
+            answer = await _with_named_failures(call(url))
+        except EngineError as failure:
+            self._note(url, failure)
+            raise
         self._down.pop(url, None)
         return answer
 
-    def _noted(self, url: str, failure: ApiError) -> ApiError:
+    def _note(self, url: str, failure: EngineError) -> None:
         logger.warning("Engine %s: %s", url, failure)
         self._down[url] = time.monotonic() + DOWN_SECONDS
-        return failure
 
     def _choose(self, urls: Sequence[str]) -> str:
         """The URL with the fewest calls in flight, in turns where several have; one that failed lately comes last."""
@@ -224,6 +223,17 @@ class Engines:
         return min(
             (urls[place] for place in places), key=lambda url: (self._down.get(url, 0.0) > now, self._in_flight[url])
         )
+
+
+async def _with_named_failures(call: Awaitable[T]) -> T:
+    try:
+        return await call
+    except aiohttp.ConnectionTimeoutError as error:
+        raise EngineUnreachable("The engine could not be reached in time.") from error
+    except TimeoutError as error:
+        raise EngineTimeout(f"The engine sent nothing for {conf.engine_read_seconds:g} seconds.") from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise EngineUnreachable(f"The engine could not be reached: {_named(error)}.") from error
 
 
 def _chunk(data: bytes) -> GenerateTokensStreamResponse:

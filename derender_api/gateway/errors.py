@@ -1,5 +1,6 @@
 """What can go wrong between this server and an engine, as errors of the API."""
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -9,13 +10,15 @@ import orjson
 from derender_api.exceptions import ApiError, BadRequest
 from derender_api.tokenization.handle import TokenIdOutOfRange
 
+logger = logging.getLogger(__name__)
+
 SHOWN_TEXT = 500
 PASSED_ON = frozenset({400, 413, 422, 429})
 """Statuses of an engine that are about the client's request; others are about the installation."""
 
 
 class EngineError(ApiError):
-    """The operator's fault, or the engine's."""
+    """The operator's fault, or the engine's. It is logged where the engine's URL is known."""
 
     status = 502
     type = "EngineError"
@@ -55,6 +58,7 @@ def engine_to_blame() -> Iterator[None]:
     try:
         yield
     except (BadRequest, TokenIdOutOfRange) as error:
+        logger.exception("The output of an engine cannot be read")
         raise EngineFailed(f"The engine's output cannot be read: {error}") from error
 
 

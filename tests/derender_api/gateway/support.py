@@ -5,13 +5,13 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
-from django.core.asgi import get_asgi_application
+from django.core.handlers.asgi import ASGIHandler
 
 from derender_api.catalog import catalog
 from derender_api.dispatch import Dispatcher
-from derender_api.django_bridge import DjangoBridge
+from derender_api.django_bridge import AsgiApplication, DjangoBridge
 from derender_api.gateway.engines import engines
 from derender_api.loaded_model import LoadedModel
 from parsers.configuration import ModelConfiguration
@@ -211,6 +211,6 @@ async def _ask(
         "client": ("127.0.0.1", 1234),
         "headers": [(name.encode(), value.encode()) for name, value in sent.items()],
     }
-    application = Dispatcher(DjangoBridge(), get_asgi_application(), threads=1)
+    application = Dispatcher(DjangoBridge(), cast(AsgiApplication, ASGIHandler()), threads=1)
     await application(scope, receive, send)
     return reply
