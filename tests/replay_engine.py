@@ -133,8 +133,8 @@ class ReplayEngine:
                 return refusal
             return await (_stream if body.get("stream") else _whole)(request, asked, script)
         except (asyncio.CancelledError, ConnectionError):
-            asked.was_aborted = True
-            raise
+            asked.was_aborted = asked.sent != script.breaks_at
+            raise asyncio.CancelledError from None
         finally:
             asked.is_over = True
 
