@@ -4,6 +4,7 @@ import multiprocessing
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -77,7 +78,7 @@ def run_work(work: Work) -> list[CaseResult] | str:
     if work.options.url:
         driver = Driver(application.Remote(work.options.url), core=None, options=work.options)
         return [_run_case(line, work, driver) for line in work.lines]
-    with catalog.override([work.profile.configuration(folder=work.folder)]):
+    with _on_day(work.profile.system_date), catalog.override([work.profile.configuration(folder=work.folder)]):
         model = catalog.resolve(None)
         problem = load(model)
         if problem:
@@ -85,6 +86,17 @@ def run_work(work: Work) -> list[CaseResult] | str:
         core = None if work.options.http_streams else CoreStreams(model)
         driver = Driver(application.InProcess(), core=core, options=work.options)
         return [_run_case(line, work, driver) for line in work.lines]
+
+
+@contextmanager
+def _on_day(date: str | None) -> Iterator[None]:
+    """Prompts that name the day name that of the recording."""
+    before = settings.DERENDER
+    settings.DERENDER = {**before, "SYSTEM_START_DATE": date}
+    try:
+        yield
+    finally:
+        settings.DERENDER = before
 
 
 def _run_case(line: bytes, work: Work, driver: Driver) -> CaseResult:

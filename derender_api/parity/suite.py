@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from parsers.configuration import ModelConfiguration, TokenizerMode
+from parsers.configuration import ContentFormat, ModelConfiguration, TokenizerMode
 
 MODEL_NAME = "model"
 """The model name that recorded requests carry unless their profile says otherwise."""
@@ -27,7 +27,7 @@ class SuiteError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One recorded server: a tokenizer folder (relative), parsers and flags."""
+    """One recorded server: a tokenizer folder (relative), parsers, flags, and the day of its prompts."""
 
     name: str
     tokenizer: str
@@ -38,6 +38,13 @@ class Profile:
     default_chat_template_kwargs: Mapping[str, Any] | None = None
     max_model_len: int | None = None
     tokenizer_mode: TokenizerMode = "auto"
+    chat_template: str | None = None
+    chat_template_content_format: ContentFormat = "auto"
+    trust_request_chat_template: bool = False
+    exclude_tools_when_tool_choice_none: bool = False
+    generation_config: str = "auto"
+    override_generation_config: Mapping[str, Any] | None = None
+    system_date: str | None = None
 
     def configuration(self, *, folder: Path, name: str | None = None) -> ModelConfiguration:
         """The served model that stands for this profile, with the tokenizer in `folder`.
@@ -54,6 +61,12 @@ class Profile:
             enable_auto_tool_choice=auto,
             default_chat_template_kwargs=dict(self.default_chat_template_kwargs or {}),
             max_model_len=self.max_model_len,
+            chat_template=self.chat_template,
+            chat_template_content_format=self.chat_template_content_format,
+            trust_request_chat_template=self.trust_request_chat_template,
+            exclude_tools_when_tool_choice_none=self.exclude_tools_when_tool_choice_none,
+            generation_config=self.generation_config,
+            override_generation_config=dict(self.override_generation_config or {}),
         )
 
 

@@ -52,7 +52,7 @@ def _template_message(message: Message, index: int, *, wants_parts: bool) -> Mes
     as_parts = wants_parts and role != "tool" and not isinstance(content, _Whole)
     made: Message = {
         "role": role,
-        "content": [{"type": "text", "text": text} for text in texts] if as_parts else str("\n".join(texts)),
+        "content": [{"type": "text", "text": text} for text in texts] if as_parts else "\n".join(filter(None, texts)),
     }
     if role == "assistant":
         made |= _assistant_fields(message, index)

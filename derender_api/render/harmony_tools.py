@@ -49,7 +49,7 @@ def _type(schema: Any, indent: str) -> str:
             return _object(schema, indent)
         case "array":
             return f"{_type(schema['items'], indent)}[]" if "items" in schema else "Array<any>"
-        case "string" if isinstance(schema.get("enum"), list):
+        case "string" if isinstance(schema.get("enum"), list) and schema["enum"]:
             made = " | ".join(f'"{each}"' for each in schema["enum"] if isinstance(each, str))
         case _:
             made = PLAIN_TYPES.get(kind, "any") if isinstance(kind, str) else "any"

@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from derender_api.exceptions import BadRequest
 from derender_api.loaded_model import LoadedModel
 from derender_api.protocol.render import ChatRenderRequest
 from derender_api.render.families import is_harmony
 from parsers.engine.context import RequestContext
+from parsers.engine.exceptions import UnsupportedRequestError
 from parsers.engine.stage import UnifiedFormat
 
 TEXT_TOOLS = frozenset(
@@ -75,7 +77,10 @@ THOUGHTS = ("<think>", "</think>")
 
 
 def reasoning_ended(model: LoadedModel, context: RequestContext, token_ids: Sequence[int]) -> bool | None:
-    """Whether output begins behind the reasoning; None where the model has no reasoning parser (protocol 10.1)."""
+    """Whether output begins behind the reasoning; None where the model has no reasoning parser (protocol 10.1).
+
+    Raises BadRequest where the request asks the parser for what it cannot do.
+    """
     if not context.include_reasoning:
         return True
     plan, parser = model.plan, model.configuration.reasoning_parser
@@ -85,11 +90,12 @@ def reasoning_ended(model: LoadedModel, context: RequestContext, token_ids: Sequ
         return None
     if parser in SETTLED:
         return SETTLED[parser]
-    if plan.unified is not None:
-        return _unified_ended(plan.unified, context, token_ids)
-    if plan.reasoning is None:
-        return None
-    stage = plan.reasoning.open(context, token_ids)
+    try:
+        if plan.unified is not None:
+            return _unified_ended(plan.unified, context, token_ids)
+        stage = plan.reasoning.open(context, token_ids) if plan.reasoning is not None else None
+    except UnsupportedRequestError as error:
+        raise BadRequest(str(error)) from error
     return stage is None or stage.ended or (parser == HOLO and _closes_thoughts(model, token_ids))
 
 
@@ -107,7 +113,10 @@ def reasoning_kwargs(model: LoadedModel, kwargs: Mapping[str, Any]) -> dict[str,
 def _unified_ended(unified: UnifiedFormat, context: RequestContext, token_ids: Sequence[int]) -> bool:
     """From the place in which a machine that reads thoughts and calls begins; without places, from the kwargs."""
     place = getattr(unified.open(context, token_ids).state, "place", None)
-    return not context.template_flag("enable_thinking", default=True) if place is None else place != "think"
+    if place is not None:
+        return bool(place != "think")
+    begins_answer = context.template_flag("add_generation_prompt", default=True)
+    return not begins_answer or not context.template_flag("enable_thinking", default=True)
 
 
 def _closes_thoughts(model: LoadedModel, token_ids: Sequence[int]) -> bool:
