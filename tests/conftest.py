@@ -4,8 +4,17 @@ import gc
 from collections.abc import Iterator
 
 import pytest
+from django.db import connection
 
 from derender_api.api_keys import key_store
+from tests import postgresql
+
+
+def pytest_report_header() -> list[str]:
+    """Which databases are tested, so that a machine without PostgreSQL shows."""
+    used = connection.vendor
+    others = "with" if postgresql.is_tested() else "without (not installed)"
+    return [f"database: {used}", f"tests of servers: sqlite, {others} postgresql"]
 
 
 @pytest.fixture(autouse=True)
