@@ -1,13 +1,14 @@
 """Admin page of the API keys: a key is shown once, when it is made, and revoked rather than deleted."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import JSONField, QuerySet
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 
 from derender_api.models import ApiKey
+from parsers.widgets import JsonEditor
 
 
 @admin.register(ApiKey)
@@ -19,6 +20,7 @@ class ApiKeyAdmin(ModelAdmin):
     fields = ("name", "expires", "requests_per_minute", "allowed_models", "beginning", "state", "created", "last_used")
     readonly_fields = ("beginning", "state", "created", "last_used")
     actions = ("revoke",)
+    formfield_overrides: ClassVar = {JSONField: {"widget": JsonEditor({"rows": 3}, expected="list")}}
 
     def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> Any:
         """A key that is being made has nothing to look at yet."""

@@ -30,6 +30,8 @@ UNFOLD: dict[str, Any] = {
     "SITE_FAVICONS": [
         {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("workbench/favicon.svg")},
     ],
+    "DASHBOARD_CALLBACK": "derender_api.workbench.overview.overview",
+    "STYLES": [lambda request: static("workbench/theme.css")],
     "SITE_URL": None,
     "SHOW_BACK_BUTTON": True,
     "BORDER_RADIUS": "6px",

@@ -9,3 +9,10 @@ class WorkbenchConfig(AppConfig):
     name = "derender_api.workbench"
     label = "workbench"
     verbose_name = "Workbench"
+
+    def ready(self) -> None:
+        """Give the admin its first page; the theme has replaced the site by now."""
+        from django.contrib import admin
+
+        admin.site.index_template = "workbench/overview.html"
+        admin.site.index_title = "Overview"

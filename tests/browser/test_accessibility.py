@@ -9,6 +9,7 @@ from tests.browser.conftest import Shot
 pytestmark = pytest.mark.live
 
 PAGES = {
+    "overview": "/admin/",
     "models": "/admin/parsers/servedmodel/",
     "add-model": "/admin/parsers/servedmodel/add/",
     "playground": "/admin/playground/",
@@ -28,7 +29,7 @@ def violations(page: Page, *, within: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("name", ["playground", "parity-run", "difference"])
+@pytest.mark.parametrize("name", ["overview", "playground", "parity-run", "difference"])
 def test_own_pages_have_no_violation(themed_page: Page, name: str, theme: str, shot: Shot) -> None:
     themed_page.goto(PAGES[name])
     expect(themed_page.locator(".workbench")).to_be_visible()

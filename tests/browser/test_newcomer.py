@@ -27,6 +27,8 @@ def test_walks_from_the_login_to_a_parity_run(visitor: Page, server: Server, sho
     page.locator("input[name=password]").fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()
     page.wait_for_url("**/admin/")
+    expect(page.get_by_role("heading", name="Parity with vLLM")).to_be_visible()
+    shot(page, "overview")
 
     page.get_by_role("link", name="Served models").first.click()
     expect(page.get_by_text("Also served, not from this table")).to_be_visible()

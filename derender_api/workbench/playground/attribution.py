@@ -8,12 +8,13 @@ approximate, as is what the looks of unsent text decide.
 import re
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
 from enum import StrEnum
 
 _MARKUP = re.compile(r"<[^<>\s]{1,60}>|</?[\w:.\-]*|\[/?[A-Z_]{2,40}\]|[^\w]+|_")
 _PIECES = re.compile(r"\w+|\s+|[^\w\s]")
 _WORD = re.compile(r"\w")
+LOOK_AHEAD = 200
+"""Pieces of written text that may lie between two words of the text that was sent for it."""
 
 
 class Kind(StrEnum):
@@ -99,15 +100,17 @@ class Attribution:
         return self.spans
 
     def _align(self, kind: Kind, text: str) -> None:
-        """Marks the pending pieces that are found in `text`, word by word."""
-        written, sent = _PIECES.findall(self.pending), _PIECES.findall(text)
-        start = 0
-        for block in SequenceMatcher(None, written, sent, autojunk=False).get_matching_blocks():
-            matched = "".join(written[block.a : block.a + block.size])
-            if _WORD.search(matched):
-                self._skip(len("".join(written[start : block.a])), before=kind)
-                self._take(len(matched), kind, approximate=True)
-                start = block.a + block.size
+        """Marks the pending pieces that are found in `text`: words in order, what is between them where it goes on."""
+        written, place = _PIECES.findall(self.pending), 0
+        for piece in _PIECES.findall(text):
+            reach = LOOK_AHEAD if _WORD.match(piece) else 1
+            try:
+                found = written.index(piece, place, place + reach)
+            except ValueError:
+                continue
+            self._skip(sum(map(len, written[place:found])), before=kind)
+            self._take(len(piece), kind, approximate=True)
+            place = found + 1
 
     def _skip(self, length: int, *, before: Kind | None) -> None:
         """Decides what text became that was not sent itself. `before` is the kind that was sent behind it."""

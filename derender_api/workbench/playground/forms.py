@@ -29,6 +29,8 @@ CHUNKINGS = (
     ("custom", "own lengths"),
 )
 TOOL_CHOICES = ("auto", "none", "required")
+LONGEST_TEXT = 200_000
+"""Code points of a field; more makes no output that the page shows."""
 LARGEST_ID = 2**32 - 1
 
 _pool = TokenizerPool()
@@ -57,6 +59,7 @@ class PlaygroundForm(forms.Form):
     output = forms.CharField(
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 10, "class": "json-editor", "spellcheck": "false"}),
         strip=False,
+        max_length=LONGEST_TEXT,
         label="Output of the model",
         help_text="Text is encoded with the tokenizer, markers included; IDs are separated by commas or spaces.",
     )
@@ -64,11 +67,13 @@ class PlaygroundForm(forms.Form):
         required=False,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 2, "class": "json-editor", "spellcheck": "false"}),
         strip=False,
+        max_length=LONGEST_TEXT,
         label="End of the prompt",
         help_text="Text; some parsers look for thoughts that the prompt opened or closed.",
     )
     prompt_ids = forms.CharField(
         required=False,
+        max_length=LONGEST_TEXT,
         widget=UnfoldAdminTextInputWidget,
         label="Token IDs of the prompt",
         help_text="Instead of the text.",
