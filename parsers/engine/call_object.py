@@ -56,13 +56,14 @@ class CallStyle:
     `keys` are the names under which arguments may stand; the first that occurs counts, and so does the first name.
     Arguments given as a string that holds a JSON object are that object (vllm-project/vllm#35948); `verbatim`: a string
     of arguments is used as it is, whatever it holds. `keyed`: the first key is the name, its value the arguments.
-    `whole_numbers` is that of `JsonStreamState`.
+    `whole_numbers` and `controls` are those of `JsonStreamState`.
     """
 
     keys: tuple[str, ...] = ("arguments",)
     verbatim: bool = False
     keyed: bool = False
     whole_numbers: bool = False
+    controls: bool = False
 
 
 PLAIN = CallStyle()
@@ -157,14 +158,16 @@ class CallObject:
         if state.place == "value":
             self._open_value(character)
         elif state.place in ("first", "key") and character == '"':
-            state.place, state.value, state.pieces = "key", JsonStreamState(), []
+            state.place, state.value, state.pieces = "key", JsonStreamState(controls=self._style.controls), []
         else:
             state.place = "bad"
         return position
 
     def _open_value(self, character: str) -> None:
         state = self.state
-        state.value, state.pieces = JsonStreamState(whole_numbers=self._style.whole_numbers), []
+        style = self._style
+        state.value = JsonStreamState(whole_numbers=style.whole_numbers, controls=style.controls)
+        state.pieces = []
         if self._is_arguments and not state.has_arguments:
             state.has_arguments, state.opened_by = True, character
             state.quoted = character == '"'

@@ -42,6 +42,7 @@ class JsonStreamState:
     out; `style` how escapes go out: unknown while all were minimal, "dump" once something had to be rewritten, "raw"
     once one could not be; `loose` counts the code points sent since the last complete member or element or opening
     bracket. `whole_numbers`: numbers go out when they are complete, so that none keeps the model's spelling.
+    `controls`: raw control characters in strings are read, and escaped.
     """
 
     mode: Mode = "value"
@@ -54,6 +55,7 @@ class JsonStreamState:
     loose: int = 0
     invalid: bool = False
     whole_numbers: bool = False
+    controls: bool = False
 
 
 @dataclass(slots=True)
@@ -254,6 +256,9 @@ class JsonStream:
                 state.mode, state.is_key = "colon", False
             else:
                 self._value_done(out)
+        elif state.controls:
+            out.add(json.dumps(character)[1:-1])
+            state.style = state.style or "dump"
         else:
             return -1
         return 1

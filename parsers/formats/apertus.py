@@ -9,7 +9,6 @@ certain, but for closing brackets and quotes at their end, which wait until the 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
@@ -20,15 +19,21 @@ from parsers.engine.context import RequestContext
 from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Malformed, Segment
 from parsers.engine.json_stream import SPACE, common_length
 from parsers.engine.lexer import Lexer
+from parsers.engine.partial import held_back
+from parsers.engine.scanner import text_of
 from parsers.engine.stage import Outcome, ToolStage
-from parsers.formats.call_stage import CallFormat, CallStage, CallStageState, merge_repeated_keys
+from parsers.formats.call_stage import (
+    NEAR_END,
+    CallFormat,
+    CallStage,
+    CallStageState,
+    lacks_quote,
+    merge_repeated_keys,
+)
 
 PREFIX, SUFFIX = "<|tools_prefix|>", "<|tools_suffix|>"
 WAITING = '}" ],'
 STYLE = CallStyle(keyed=True, whole_numbers=True)
-
-_CLOSED_BY_BRACKETS = re.compile(r"\}\s*\]\s*\Z")
-_NEAR_END = 64
 
 
 @dataclass(slots=True)
@@ -38,9 +43,10 @@ class ApertusState(CallStageState):
     Phases: `content`; `list`: behind a prefix; `text`: a list was none, everything is content; `silent`: the same, but
     calls are announced. `calls` is the reader of the open list, `single` that it is one object.
     `index` is the last call announced, `first` the first of the list, `sent` that it is sent; `named` that the open
-    element is announced, `unsent` its arguments that wait, `tail` the end of what was read. `spoken`: visible content
-    is out; `gap`: markup followed it, so that a line break comes before more; `blank`: so that white space is left out;
-    `seen`: there was a list.
+    element is announced, `unsent` its arguments that wait, `tail` the end of what was read; `back` may begin a marker
+    at the end of the output so far, even within a string, where it is read. `spoken`: visible content is out,
+    `on_new_line` that it ends with a line break; `gap`: markup followed it, so that a line break comes before more;
+    `blank`: so that white space is left out; `seen`: there was a list.
     """
 
     phase: Literal["content", "list", "text", "silent"] = "content"
@@ -53,9 +59,11 @@ class ApertusState(CallStageState):
     unsent: str = ""
     tail: str = ""
     spoken: bool = False
+    on_new_line: bool = False
     gap: bool = False
     blank: bool = False
     seen: bool = False
+    back: str = ""
 
 
 class ApertusCalls(CallStage):
@@ -67,6 +75,7 @@ class ApertusCalls(CallStage):
         super().__init__(stops)
         self._outside, self._inside = Lexer([PREFIX, SUFFIX]), Lexer([SUFFIX])
         self._mark = 0
+        self._waits = False
 
     @property
     def _sent(self) -> bool:
@@ -74,6 +83,10 @@ class ApertusCalls(CallStage):
 
     def _begin_chunk(self, segments: Sequence[Segment]) -> None:
         self._mark = 0
+        state = self.state
+        seen = state.back + text_of(segments)
+        size = held_back(seen, PREFIX, SUFFIX)
+        state.back, self._waits = seen[len(seen) - size :], size == len(seen)
 
     def _is_stop_shown(self) -> bool:
         return super()._is_stop_shown() and not self.state.seen
@@ -81,7 +94,8 @@ class ApertusCalls(CallStage):
     def _end_chunk(self) -> None:
         state = self.state
         if state.phase == "list":
-            self._send_step()
+            if not self._waits:
+                self._send_step()
             if state.index >= state.first:
                 state.sent, state.raw = True, []
 
@@ -133,12 +147,12 @@ class ApertusCalls(CallStage):
         position = self._read(text, position, end)
         if state.phase != "list" or position < end:
             return position
+        calls = self._calls()
+        if calls.in_element and calls.call.in_string and not lacks_quote(state.tail, "]"):
+            return self._read(text, end, end + len(suffix) if suffix else len(text))
         if not suffix:
             state.held = text[end:]
             return len(text)
-        in_element = CallList(state.calls).in_element
-        if in_element and self._calls().call.in_string and not _CLOSED_BY_BRACKETS.search(state.tail):
-            return self._read(text, end, end + len(suffix))
         self._end_list(cut=False)
         return end + len(suffix)
 
@@ -150,7 +164,7 @@ class ApertusCalls(CallStage):
         state = self.state
         calls = self._calls()
         piece = text[position:end]
-        state.tail = (state.tail + piece)[-_NEAR_END:]
+        state.tail = (state.tail + piece)[-NEAR_END:]
         at = 0
         while at < len(piece) and state.phase == "list":
             start = at
@@ -243,7 +257,8 @@ class ApertusCalls(CallStage):
         if state.gap or state.blank:
             text = text.lstrip()
         if text:
-            text = "\n" + text if state.gap else text
+            text = "\n" + text if state.gap and not state.on_new_line else text
+            state.on_new_line = text.endswith("\n")
             state.gap = state.blank = False
             state.spoken = state.spoken or not text.isspace()
             self._events.append(Content(text))

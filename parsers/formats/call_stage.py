@@ -17,6 +17,18 @@ from parsers.engine.scanner import hold_stop, text_of
 from parsers.engine.stage import Outcome, ToolFormat, ToolStage
 from parsers.engine.vocabulary import Vocabulary
 
+NEAR_END = 64
+"""How much of what was read of a call says whether a quote is missing in it."""
+
+
+def lacks_quote(tail: str, bracket: str) -> bool:
+    """Whether a string that ends like this most likely lacks its closing quote: a marker behind it is no data.
+
+    `bracket` closes what the marker closes.
+    """
+    ending = tail.rstrip()
+    return ending.endswith(bracket) and ending[:-1].rstrip().endswith("}")
+
 
 @dataclass(slots=True)
 class CallStageState:

@@ -16,7 +16,7 @@ and `</think>` followed by `<response>` ... `</response>`.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
@@ -87,7 +87,8 @@ class AnswerTags:
 
     def _passed(self, segment: Segment) -> list[Segment]:
         state = self.state
-        if state.behind and (isinstance(segment, Token) or not segment.text.strip()):
+        is_stop = isinstance(segment, Token) and segment.text not in (START, END)
+        if state.behind and (is_stop or not segment.text.strip()):
             state.blank += segment.text
             return []
         blank, state.blank, state.behind = state.blank, "", False
@@ -175,20 +176,36 @@ class ErnieToolStage(ToolStage):
     State: ClassVar[type] = ErnieState
 
     def __init__(self, answer_ids: tuple[int | None, int | None], *, split: bool) -> None:
-        """`split`: the tags are no tokens of their own, so that a chunk may end within one."""
+        """`split`: the tags are no tokens of their own, so that they are found in text, and a chunk may end in one."""
         super().__init__()
         self._answer_ids = answer_ids
         self._split = split
         self._content: list[str] = []
+        self._tagged = False
 
     def feed(self, segments: Sequence[Segment]) -> list[Event]:
         state, ending = self.state, Ending(self.state.ending)
         self._content = []
-        text = ending.take(text_of(AnswerTags(state.answer, self._answer_ids).strip(segments)))
-        self._read(ending.hold(text, segments) if state.ending.active else text)
+        segments = AnswerTags(state.answer, self._answer_ids).strip(segments)
+        text = ending.take(text_of(segments))
+        if state.ending.active and not (segments and _is_tag(segments[-1])):
+            text = ending.hold(text, segments)
+        for piece, tagged in self._pieces(text, segments):
+            self._tagged = tagged
+            self._read(piece)
         content = "".join(self._content)
         events: list[Event] = [Content(content)] if content else []
         return events + (self._sent(state.calls.pop(0)) if state.calls else [])
+
+    def _pieces(self, text: str, segments: Sequence[Segment]) -> Iterator[tuple[str, bool]]:
+        """The chunk's `text` in pieces, cut behind tags that are tokens; whether a piece ends with one."""
+        start, end = 0, len(text) - len(text_of(segments))
+        for segment in () if self._split else segments:
+            end += len(segment.text)
+            if _is_tag(segment):
+                yield text[start:end], True
+                start = end
+        yield text[start:], False
 
     def _read(self, text: str) -> None:
         if text:
@@ -212,7 +229,7 @@ class ErnieToolStage(ToolStage):
         Line breaks before it go if they came in the same chunk, or if nothing precedes them.
         """
         state = self.state
-        before, tag, behind = text.partition(START)
+        before, tag, behind = self._to_opening(text)
         if tag:
             state.gap = before[len(before.rstrip("\n")) :]
             before = before.rstrip("\n")
@@ -228,6 +245,13 @@ class ErnieToolStage(ToolStage):
         if tag:
             self._open()
         return behind
+
+    def _to_opening(self, text: str) -> tuple[str, str, str]:
+        if self._split:
+            return text.partition(START)
+        if self._tagged and text.endswith(START):
+            return text.removesuffix(START), START, ""
+        return text, "", ""
 
     def _in_after(self, text: str) -> str:
         """Behind a call: white space is dropped, other text is content."""
@@ -258,6 +282,8 @@ class ErnieToolStage(ToolStage):
                 break
             position = found.end()
             mark = found.group()
+            if mark in (START, END) and not (self._split or (self._tagged and position == len(text))):
+                continue
             if mark == END:
                 state.text.append(text[: found.start()])
                 self._close(END)
@@ -312,6 +338,10 @@ class ErnieToolStage(ToolStage):
         return events + Ending(state.ending).finish()
 
 
+def _is_tag(segment: Segment) -> bool:
+    return isinstance(segment, Token) and segment.text in (START, END)
+
+
 def read_call(text: str) -> list[str] | None:
     """Name and arguments of a call's JSON object; None if it is none."""
     try:
@@ -331,10 +361,11 @@ class Ernie45Tools(ToolFormat):
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary)
+        tags = {token_id: tag for tag in (START, END) if (token_id := vocabulary.token_id(tag)) is not None}
+        self._split = len(tags) < 2
         special = {token_id: text for token_id, text in vocabulary.special_tokens.items() if text not in (START, END)}
-        self.marks = {**special, **answer_marks(vocabulary)}
+        self.marks = {**special, **({} if self._split else tags), **answer_marks(vocabulary)}
         self._answer_ids = answer_ids(vocabulary)
-        self._split = vocabulary.token_id(START) is None or vocabulary.token_id(END) is None
 
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
         return ErnieToolStage(self._answer_ids, split=self._split)

@@ -38,13 +38,14 @@ _NAME_LIMIT = 1024
 class GemmaState:
     """`mode`: "text", "head" (up to the brace), "arguments" or "value". `held`: text that was not read yet.
 
-    Of the open call: `lead`, the arguments' text before the next value, as far as it may hold a key; the open `key` and
-    its `value` so far; `pairs`, the complete ones as JSON text.
+    Of the open call: `name`, while it is not sent; `lead`, the arguments' text before the next value, as far as it may
+    hold a key; the open `key` and its `value` so far; `pairs`, the complete ones as JSON text.
     """
 
     mode: Literal["text", "head", "arguments", "value"] = "text"
     held: str = ""
     index: int = -1
+    name: str | None = None
     lead: str = ""
     key: str = ""
     value: list[str] = field(default_factory=list)
@@ -64,10 +65,12 @@ class FunctionGemmaStage(ToolStage):
         super().__init__()
         self._content: list[str] = []
         self._events: list[Event] = []
+        self._fresh = False
 
     def feed(self, segments: Sequence[Segment]) -> list[Event]:
         state = self.state
-        self._content, self._events = [], []
+        self._content, self._events, self._fresh = [], [], False
+        self._announce()
         text = Ending(state.ending).take(text_of(segments))
         if text:
             text, state.held = state.held + text, ""
@@ -83,7 +86,7 @@ class FunctionGemmaStage(ToolStage):
             before, self.state.held = text[: len(text) - size], text[len(text) - size :]
         self._content.append(before)
         if marker:
-            self.state.mode = "head"
+            self.state.mode, self._fresh = "head", True
             self.state.ending.active = True
             return behind or self._in_head("")
         return ""
@@ -95,7 +98,9 @@ class FunctionGemmaStage(ToolStage):
         if found:
             state.index += 1
             state.mode, state.lead, state.pairs = "arguments", "", {}
-            self._events.append(CallStart(state.index, found.group(1)))
+            state.name = found.group(1)
+            if not self._fresh:
+                self._announce()
             return text[found.end() :]
         if _HEAD_BEGUN.match(text) and len(text) < _NAME_LIMIT:
             state.held = text
@@ -103,6 +108,13 @@ class FunctionGemmaStage(ToolStage):
         state.mode = "text"
         self._content.append(START)
         return text
+
+    def _announce(self) -> None:
+        """Sends the name, at the earliest with the chunk behind the one that brought the marker."""
+        state = self.state
+        if state.name is not None:
+            self._events.append(CallStart(state.index, state.name))
+            state.name = None
 
     def _in_arguments(self, text: str) -> str:
         state = self.state
@@ -140,6 +152,7 @@ class FunctionGemmaStage(ToolStage):
 
     def _close(self) -> None:
         state = self.state
+        self._announce()
         members = ", ".join(f"{dump_json(key)}: {value}" for key, value in state.pairs.items())
         self._events += [CallArguments(state.index, f"{{{members}}}"), CallEnd(state.index)]
         state.mode, state.pairs = "text", {}

@@ -17,7 +17,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from parsers.engine.call_object import CallObject, CallObjectState
+from parsers.engine.call_object import CallObject, CallObjectState, CallStyle
 from parsers.engine.context import RequestContext
 from parsers.engine.events import CallArguments, CallEnd, CallStart, Content
 from parsers.engine.json_stream import SPACE
@@ -28,6 +28,7 @@ from parsers.formats.call_stage import CallFormat, CallStage, CallStageState, me
 
 SEPARATOR, ROLE, FUNCTION = "<|message_sep|>", "function call<|role_sep|>", "<|function_call|>"
 WORD = ROLE.partition(" ")[0]
+STYLE = CallStyle(controls=True)
 
 
 @dataclass(slots=True)
@@ -37,7 +38,8 @@ class GigaChatState(CallStageState):
     Phases: `content`; `separated`: behind a separator, a call may follow; `call`; `behind` a complete call; `text`:
     what followed a marker was no call, all is content; `silent`: the same, but the call is announced. The first `out`
     code points of `held` are sent already. `call` is the reader of call `index`, kept until its end is sent; `named`
-    that it is announced. `in_word`: the content ends in a letter or digit.
+    that it is announced, `blank` white space at the end of its arguments, which waits for more. `in_word`: the content
+    ends in a letter or digit.
     """
 
     phase: Literal["content", "separated", "call", "behind", "text", "silent"] = "content"
@@ -45,6 +47,7 @@ class GigaChatState(CallStageState):
     index: int = 0
     call: CallObjectState | None = None
     named: bool = False
+    blank: str = ""
     in_word: bool = False
 
 
@@ -150,11 +153,11 @@ class GigaChatCalls(CallStage):
 
     def _open(self) -> None:
         state = self.state
-        state.phase, state.call, state.named = "call", CallObjectState(), False
+        state.phase, state.call, state.named, state.blank = "call", CallObjectState(), False, ""
 
     def _read(self, text: str, position: int) -> int:
         state = self.state
-        call = CallObject(state.call)
+        call = CallObject(state.call, STYLE)
         end = call.feed(text, position)
         self._remember(text[position:end])
         if call.state.has_arguments and call.state.opened_by not in '{"':
@@ -181,7 +184,7 @@ class GigaChatCalls(CallStage):
         state = self.state
         if state.call is None:
             return
-        call = CallObject(state.call)
+        call = CallObject(state.call, STYLE)
         if state.named:
             call.pause()
             self._send_arguments(call)
@@ -194,16 +197,18 @@ class GigaChatCalls(CallStage):
         state.named, state.raw = True, []
 
     def _send_arguments(self, call: CallObject) -> None:
-        text = call.take()
-        if text:
-            self._events.append(CallArguments(self.state.index, text))
+        text = self.state.blank + call.take()
+        kept = text.rstrip()
+        self.state.blank = text[len(kept) :]
+        if kept:
+            self._events.append(CallArguments(self.state.index, kept))
 
     def _send_rest(self) -> None:
         """What is left of the call that ends here, be it cut."""
         state = self.state
         if state.call is None:
             return
-        call = CallObject(state.call)
+        call = CallObject(state.call, STYLE)
         if not state.named:
             self._announce(call)
         self._send_arguments(call)

@@ -21,7 +21,7 @@ from parsers.engine.lexer import Lexer
 from parsers.engine.scanner import text_of
 from parsers.engine.stage import ToolStage
 from parsers.engine.vocabulary import Vocabulary
-from parsers.formats.call_stage import CallFormat
+from parsers.formats.call_stage import NEAR_END, CallFormat, lacks_quote
 from parsers.formats.stepping import SteppedCalls, StepState
 
 START, PLUGIN, END = "<|action_start|>", "<|plugin|>", "<|action_end|>"
@@ -38,13 +38,14 @@ class InternlmState(StepState):
     Phases: `content`; `opened`: the start marker was seen; `body`: both, but no object yet; `object`; `behind` it;
     `text`: the body was no call, everything is content; `silent`: the same, but a part of it is sent. `pending` is text
     before a start marker, which goes out with what follows; `noisy`: other text than an end marker followed the object;
-    `ended`: an end marker did.
+    `ended`: an end marker did. `tail` is the end of what was read of the object.
     """
 
     phase: Literal["content", "opened", "body", "object", "behind", "text", "silent"] = "content"
     pending: str = ""
     noisy: bool = False
     ended: bool = False
+    tail: str = ""
 
 
 class InternlmCalls(SteppedCalls):
@@ -104,7 +105,7 @@ class InternlmCalls(SteppedCalls):
         elif state.phase == "opened":
             self._open_nothing()
             self._take(text, is_marker)
-        elif is_marker and text == END and state.phase in ("body", "object"):
+        elif is_marker and text == END and state.phase in ("body", "object") and not self._is_data():
             state.raw.append(text)
             self._stepped = True
             self._reject()
@@ -142,7 +143,7 @@ class InternlmCalls(SteppedCalls):
             self._send_rest(empty=False)
             self._events.append(CallEnd(state.index))
         self._begin_call()
-        state.phase, state.noisy, state.ended = "body", False, False
+        state.phase, state.noisy, state.ended, state.tail = "body", False, False, ""
 
     def _read(self, text: str) -> None:
         state = self.state
@@ -154,12 +155,17 @@ class InternlmCalls(SteppedCalls):
                 return
             state.phase = "object"
         call = self._call()
-        position = call.feed(text, position)
+        start, position = position, call.feed(text, position)
+        state.tail = (state.tail + text[start:position])[-NEAR_END:]
         if call.done and call.state.name is not None:
             state.phase = "behind"
             state.noisy = bool(text[position:].strip())
         elif call.bad or call.done:
             self._reject()
+
+    def _is_data(self) -> bool:
+        """Whether a marker in the object is part of a string."""
+        return self.state.phase == "object" and self._call().in_string and not lacks_quote(self.state.tail, "}")
 
     def _reject(self) -> None:
         """The body is no call, or was cut."""

@@ -24,7 +24,7 @@ from parsers.engine.json_stream import SPACE
 from parsers.engine.scanner import text_of
 from parsers.engine.stage import Outcome, ToolStage
 from parsers.engine.vocabulary import Vocabulary
-from parsers.formats.call_stage import CallFormat, merge_repeated_keys
+from parsers.formats.call_stage import NEAR_END, CallFormat, lacks_quote, merge_repeated_keys
 from parsers.formats.stepping import SteppedCalls, StepState
 
 OPENING, CLOSING = "<tool_calls>", "</tool_calls>"
@@ -41,11 +41,13 @@ class JambaState(StepState):
     """Where the stage stands.
 
     Phases: `content`; `list`; `closed`: behind the list, before its end token; `behind` that; `text`: it was no list of
-    calls, everything is content; `silent`: nothing more is sent. `calls` is the reader of the list.
+    calls, everything is content; `silent`: nothing more is sent. `calls` is the reader of the list, `tail` the end of
+    what it read.
     """
 
     phase: Literal["content", "list", "closed", "behind", "text", "silent"] = "content"
     calls: CallListState = field(default_factory=CallListState)
+    tail: str = ""
 
 
 class JambaCalls(SteppedCalls):
@@ -105,15 +107,21 @@ class JambaCalls(SteppedCalls):
                 state.phase = "behind"
             elif token_id == self._opening and state.phase == "behind":
                 self._end_calls()
-            elif token_id in (self._opening, self._closing) and state.phase == "list":
+            elif token_id in (self._opening, self._closing) and state.phase == "list" and not self._is_data():
                 state.raw.append(segment.text)
                 self._reject()
             else:
                 self._run(segment.text)
 
     def _opens(self, segments: Sequence[Segment]) -> bool:
-        """Whether a list follows; white space in front of it in the same chunk is not shown."""
-        return bool(segments) and isinstance(segments[0], Token) and segments[0].token_id == self._opening
+        """Whether a list follows; white space in front of it is not shown if it is all its chunk has to say."""
+        follows = segments[0] if segments and not self._events else None
+        return isinstance(follows, Token) and follows.token_id == self._opening
+
+    def _is_data(self) -> bool:
+        """Whether a marker in the list is part of a string."""
+        calls = CallList(self.state.calls)
+        return calls.in_element and calls.call.in_string and not lacks_quote(self.state.tail, "]")
 
     def _step(self, text: str, position: int) -> int:
         match self.state.phase:
@@ -137,6 +145,7 @@ class JambaCalls(SteppedCalls):
             self._begin()
         was_open = calls.in_element
         end = calls.feed(text, position)
+        state.tail = (state.tail + text[position:end])[-NEAR_END:]
         self._remember(text[position:end])
         if calls.bad or (was_open and not calls.in_element and not calls.call.complete):
             if calls.bad and state.index < 0:
@@ -162,6 +171,8 @@ class JambaCalls(SteppedCalls):
         if state.index < 0:
             self._give_back("text")
             return
+        if state.named and self._call().complete:
+            self._send_rest(empty=False)
         self._events.append(CallEnd(state.index, malformed=True) if state.named else Malformed())
         state.phase = "silent"
 

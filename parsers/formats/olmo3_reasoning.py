@@ -36,8 +36,9 @@ def touches(text: str, tag: str) -> bool:
 class ThinkState:
     """`held`: chunks that may belong to a tag; `tail`: their end. `begun`: thoughts were sent.
 
-    `steps`: how many tokens of the end tag were just read, in its usual three tokens. `place`: "thoughts", "answer"
-    (the tag was written in those tokens) or "merged" (in others: what follows is still sent as the thoughts would be).
+    `steps`: how many tokens of the end tag were just read, in its usual three tokens. `place`: "off" (thinking is
+    disabled, but the output may open thoughts all the same), "thoughts", "answer" (the tag was written in those tokens)
+    or "merged" (in others: what follows is still sent as the thoughts would be).
     """
 
     place: str = "thoughts"
@@ -62,7 +63,9 @@ class Olmo3ReasoningStage(ReasoningStage):
 
     def feed(self, segments: Sequence[Segment]) -> list[Event | Segment]:
         state = self.state
-        if state.place == "answer":
+        if state.place == "off":
+            segments = self._begin(segments)
+        if state.place in ("answer", "off"):
             return list(segments)
         for position, segment in enumerate(segments):
             if self._tag_ends(segment):
@@ -82,6 +85,20 @@ class Olmo3ReasoningStage(ReasoningStage):
         if touched or (touches(chunk, START) and START not in seen):
             return []
         return [Reasoning(self._thoughts(self._take()))]
+
+    def _begin(self, segments: Sequence[Segment]) -> Sequence[Segment]:
+        """Where thinking is disabled: an answer, unless it begins with the opening tag, which is held until then."""
+        state = self.state
+        seen = state.tail + text_of(segments)
+        if seen.startswith(START):
+            state.place, state.tail = "thoughts", ""
+            return [Text(seen)]
+        if START.startswith(seen):
+            state.tail = seen
+            return []
+        held, state.tail = state.tail, ""
+        state.place = "answer"
+        return [Text(held), *segments] if held else segments
 
     def _tag_ends(self, segment: Segment) -> bool:
         """Whether the segment is the last token of an end tag in its usual tokens."""
@@ -130,6 +147,8 @@ class Olmo3ReasoningStage(ReasoningStage):
         return [Reasoning(thoughts)]
 
     def finish(self) -> list[Event | Segment]:
+        if self.state.place == "off":
+            return [Text(self.state.tail)] if self.state.tail else []
         text = self._take()
         if not text:
             return []
@@ -164,9 +183,16 @@ class Olmo3Reasoning(ReasoningFormat):
 
     def open(self, context: RequestContext, prompt_token_ids: Sequence[int] | None) -> ReasoningStage:
         stage = Olmo3ReasoningStage(self._steps)
-        if self._closed(prompt_token_ids or ()):
+        prompt = prompt_token_ids or ()
+        if self._closed(prompt):
             stage.state.place = "answer"
+        elif not context.template_flag("enable_thinking", "thinking", default=True) and not self._opened(prompt):
+            stage.state.place = "off"
         return stage
+
+    def _opened(self, prompt: Sequence[int]) -> bool:
+        """Whether the prompt ends with the opening tag."""
+        return self.vocabulary.decode(prompt[-len(START) :]).rstrip().endswith(START)
 
     def _closed(self, prompt: Sequence[int]) -> bool:
         """Whether the prompt's last turn, or if that has no tag any turn, ends thinking."""

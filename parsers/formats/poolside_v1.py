@@ -25,7 +25,7 @@ from parsers.engine.events import CallArguments, CallEnd, CallStart, Content, Ev
 from parsers.engine.exceptions import ParserConfigurationError
 from parsers.engine.partial import held_back
 from parsers.engine.scanner import text_of
-from parsers.engine.stage import ToolFormat, ToolStage
+from parsers.engine.stage import Outcome, ToolFormat, ToolStage
 from parsers.engine.vocabulary import Vocabulary
 
 from .deepseek_r1 import ThinkFormat
@@ -253,6 +253,14 @@ class PoolsideTools(ToolFormat):
 
     def open(self, context: RequestContext, *, with_reasoning: bool) -> ToolStage:
         return PoolsideToolStage(context.parameters)
+
+    def settle(self, outcome: Outcome) -> None:
+        """White space behind the first call is no content."""
+        super().settle(outcome)
+        before = outcome.raw.partition(START)[0]
+        if outcome.called and outcome.content and outcome.content.startswith(before):
+            behind = outcome.content[len(before) :]
+            outcome.content = before + behind if behind.strip() else before
 
 
 class PoolsideReasoning(ThinkFormat):

@@ -33,13 +33,16 @@ class PythonicState:
     """`mode`: "start" (not known yet), "text", "list" (the answer is a list) or "last" (a list that may end the
     answer).
 
-    `held`: text that may become the start marker; `marked`: the list followed one; `barred`: what followed one was no
-    list. `prose`: the answer has other text, and `line_start` says that it ends with a line break.
+    `held`: text that may become the start marker; `marked`: the list followed one, `ended`: an end marker followed the
+    list, `behind`: so did text; `barred`: what followed a start marker was no list. `prose`: the answer has other text,
+    and `line_start` says that it ends with a line break.
     """
 
     mode: Literal["start", "text", "list", "last"] = "start"
     held: str = ""
     marked: bool = False
+    ended: bool = False
+    behind: bool = False
     barred: bool = False
     prose: bool = False
     line_start: bool = False
@@ -69,7 +72,7 @@ class PythonicStage(ToolStage):
             text = self._step(text, content)
         if content or state.mode == "text" or (state.mode == "start" and not state.held):
             return Ending(state.ending).content("".join(content), segments)
-        return self._stream().events() if state.mode == "list" else []
+        return self._stream().events() if state.mode == "list" and not state.behind else []
 
     def _begin(self, text: str) -> str:
         """Decides what the answer is; returns the text to read as that, "" while it may still become the marker."""
@@ -89,7 +92,7 @@ class PythonicStage(ToolStage):
 
     def _open(self, mode: Literal["text", "list", "last"]) -> None:
         self.state.mode = mode
-        self.state.marked = False
+        self.state.marked = self.state.ended = self.state.behind = False
         self.state.calls = None if mode == "text" else CallStreamState()
 
     def _stream(self) -> CallStream:
@@ -116,12 +119,23 @@ class PythonicStage(ToolStage):
         if self._markers is None:
             return stream.feed(text)
         if self.state.marked:
+            self._note_end(text, self._markers.end, closed=stream.closed)
             return stream.feed(text.replace(self._markers.end, ""), raw=text)
         before, marker, behind = text.rpartition(self._markers.end)
         failed = stream.feed(before) if before else None
         if failed is not None:
             return failed[0], failed[1] + marker + behind
         return stream.feed(behind, raw=marker + behind) if stream.closed else stream.feed(marker + behind)
+
+    def _note_end(self, text: str, end: str, *, closed: bool) -> None:
+        """Text behind the end marker makes the answer no list for vLLM, which then sends nothing."""
+        state = self.state
+        before, marker, behind = text.rpartition(end)
+        if not closed and not before.rstrip().endswith("]"):
+            return
+        follows = (state.ended and before) or ((state.ended or marker) and behind)
+        state.behind = state.behind or bool(follows)
+        state.ended = state.ended or bool(marker)
 
     def _prose(self, text: str, content: list[str], *, whole: bool = False) -> str:
         """Text of the answer, up to where a list may begin; all of it if `whole`."""

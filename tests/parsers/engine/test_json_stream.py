@@ -176,6 +176,15 @@ def test_nesting_up_to_the_limit_is_read():
     assert JsonStream().feed(text) == (text, len(text))
 
 
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_control_characters_are_escaped_where_they_are_read(size):
+    state = JsonStreamState(controls=True)
+    text = '{"a\n": "b\t\\"c\x01"}'
+    out = "".join(JsonStream(state).feed(text[at : at + size])[0] for at in range(0, len(text), size))
+    assert out == json.dumps(json.loads(text, strict=False))
+    assert JsonStream(state).done
+
+
 def test_work_is_linear_in_the_text():
     def seconds(length):
         started = time.process_time()

@@ -107,6 +107,22 @@ def test_closing_brackets_wait_for_the_next_call():
     assert end.calls == [CallDelta(index=0, arguments='"}')]
 
 
+def test_a_chunk_that_may_begin_a_marker_sends_nothing():
+    """families/apertus/code, grouping 1"""
+    run = runner()
+    _, less, rest = run.chunked(PREFIX + '[{"ping": {"a": "x', "<", "y")
+    assert less is None
+    assert rest.calls == [CallDelta(index=0, arguments="<y")]
+
+
+def test_a_list_on_lines_of_its_own_leaves_one_line_break():
+    """families/apertus/fenced"""
+    run = runner()
+    output = f"```\n{block('[]')}\n```"
+    assert summary(run.message(output)) == (None, "```\n```", ())
+    assert set(run.folds(output).values()) == {("", "```\n```", ())}
+
+
 @settings(max_examples=100, deadline=None)
 @given(
     st.lists(

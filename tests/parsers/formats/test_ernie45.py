@@ -62,6 +62,22 @@ def test_answers_alike_in_every_grouping(output, expected, markers):
         assert _loose(folded) == _loose(message), name
 
 
+@pytest.mark.parametrize("pieces", [("It is ", START, " there"), (f"{START}x{END}",)], ids=["in prose", "in one token"])
+def test_a_tag_that_has_a_token_is_that_token(pieces):
+    """families/ernie45-tool/marker-spelled"""
+    run = runner()
+    ids = run.vocabulary.spell(*pieces)
+    assert summary(run.message(ids)) == (None, "".join(pieces), ())
+    assert {folded[1:] for folded in run.folds(ids).values()} == {("".join(pieces), ())}
+
+
+def test_a_spelled_tag_in_a_call_is_data():
+    run = runner()
+    ids = [*run.ids(START + '{"name": "noop", '), *run.vocabulary.spell(END), *run.ids(f'"arguments": {{}}}}{END}')]
+    content, calls = summary(run.message(ids))[1:]
+    assert (content, calls) == (START + '{"name": "noop", ' + END + '"arguments": {}}' + END, ())
+
+
 def test_a_call_is_sent_whole_and_one_a_chunk():
     run = runner()
     ids = run.ids(PARIS_TEXT + NOOP_TEXT + "<eos>")

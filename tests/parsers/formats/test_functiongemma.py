@@ -76,6 +76,15 @@ def test_the_name_is_sent_at_once_the_arguments_when_they_are_known():
     ]
 
 
+def test_a_name_waits_where_it_comes_with_the_marker():
+    """families/functiongemma/empty-value, grouping 7"""
+    run = runner()
+    first, name, rest = run.chunked(f"{START}call:f{{", f"a:{E}x", f"{E}}}{END}")
+    assert first is None
+    assert [(call.name, call.arguments) for call in name.calls] == [("f", None)]
+    assert [(call.name, call.arguments) for call in rest.calls] == [(None, '{"a": "x"}')]
+
+
 def test_the_token_that_asks_for_the_answer_is_not_shown():
     run = runner()
     parser = run.plan.open(run.context)

@@ -45,6 +45,11 @@ GOOD = [
     pytest.param(
         f'{FUNCTION}{{"name": "f", "arguments": "{{\\"a\\": 1}}"}}', (None, (("f", '{"a": 1}'),)), id="string"
     ),
+    pytest.param(
+        f'{FUNCTION}{{"name": "f", "arguments": {{"a": "x\n\ty"}}}}',
+        (None, (("f", '{"a": "x\\n\\ty"}'),)),
+        id="control characters in a string: families/gigachat3/raw-newline-in-string",
+    ),
 ]
 
 TEXT = [
@@ -84,6 +89,14 @@ def test_a_chunk_sends_content_or_the_name_or_arguments():
     assert name.calls == [CallDelta(index=0, id=name.calls[0].id, name="ping")]
     assert most.calls == [CallDelta(index=0, arguments='{"a": "b"')]
     assert rest.calls == [CallDelta(index=0, arguments="}")]
+
+
+def test_white_space_at_the_end_of_a_chunk_waits():
+    """families/gigachat3/nested-unicode, grouping 1"""
+    run = runner()
+    *_, blank, rest = run.chunked(f'{FUNCTION}{{"name": "ping"', ', "arguments": {"a": "b', " ", "c")
+    assert blank is None
+    assert rest.calls == [CallDelta(index=0, arguments=" c")]
 
 
 @settings(max_examples=100, deadline=None)

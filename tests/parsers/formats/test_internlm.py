@@ -37,6 +37,11 @@ WELL_FORMED = [
     pytest.param(call(PARIS_TEXT) + " and " + call(PING_TEXT), (None, (PARIS, PING)), id="two calls"),
     pytest.param(f"a{call(PARIS_TEXT)}{START}<|interpreter|>\nx{END}", ("a", (PARIS,)), id="code behind a call"),
     pytest.param(f"{call(PARIS_TEXT)}{START}", (None, (PARIS,)), id="half a marker behind a call"),
+    pytest.param(
+        call(f'{{"name": "f", "parameters": {{"a": "x {START}{PLUGIN} y {END} z"}}}}'),
+        (None, (("f", f'{{"a": "x {START}{PLUGIN} y {END} z"}}'),)),
+        id="markers in a string are data",
+    ),
 ]
 
 NO_CALL = [

@@ -38,6 +38,12 @@ WELL_FORMED = [
     pytest.param(f"x{OPEN}[{PARIS_TEXT}, {PING_TEXT}]", ("x", (PARIS, PING)), id="end token missing"),
     pytest.param(f"x{OPEN}[{PARIS_TEXT}, ", ("x", (PARIS,)), id="cut behind a call"),
     pytest.param(f'x{OPEN}[{{"na', ("x", ()), id="cut before the name"),
+    pytest.param(
+        calls(f'{{"name": "f", "arguments": {{"a": "x {OPEN} y {CLOSE} z"}}}}'),
+        (None, (("f", f'{{"a": "x {OPEN} y {CLOSE} z"}}'),)),
+        id="tokens in a string are data",
+    ),
+    pytest.param(f"x<eos> {calls(PING_TEXT)}", ("x<eos> ", (PING,)), id="white space between tokens"),
 ]
 
 NO_CALLS = [
@@ -46,6 +52,7 @@ NO_CALLS = [
     pytest.param(calls('{"name": 5, "arguments": {}}'), id="name is a number"),
     pytest.param(f"x{OPEN}[1]{CLOSE}y", id="number"),
     pytest.param(f"{OPEN}{OPEN}[]{CLOSE}", id="two start tokens"),
+    pytest.param(calls('{"name": "f", "arguments": {"a": "x}}'), id="closing quote missing"),
 ]
 
 

@@ -195,6 +195,28 @@ def test_the_prompt_says_whether_the_output_begins_with_thoughts(prompt, expecte
     assert {_loose(folded) for folded in run.folds("Hello").values()} == {_loose(message)}
 
 
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        pytest.param("Hello", (None, "Hello"), id="answer"),
+        pytest.param("<b>Hello", (None, "<b>Hello"), id="answer that begins like a tag"),
+        pytest.param("<thi", (None, "<thi"), id="half a tag"),
+        pytest.param("<think>Hm.</think>Hello", ("Hm.", "Hello"), id="thoughts all the same"),
+    ],
+)
+def test_without_thinking_the_output_is_the_answer(output, expected):
+    """families/olmo3-reasoning/thinking-off"""
+    run = thinker(prompt="<|im_start|>x", template_kwargs={"enable_thinking": False})
+    message = summary(run.message(output))
+    assert message == (*expected, ())
+    assert {_loose(folded) for folded in run.folds(output).values()} == {_loose(message)}
+
+
+def test_a_prompt_that_opened_thoughts_is_believed():
+    run = thinker(prompt="<|im_start|>x<think>", template_kwargs={"enable_thinking": False})
+    assert summary(run.message("Hm.</think>Hello")) == ("Hm.", "Hello", ())
+
+
 @pytest.mark.parametrize("tag", ["</think>", "</think>\n\n", " </think>\n"])
 def test_calls_follow_the_thoughts(tag):
     run = thinker(tools="olmo3")

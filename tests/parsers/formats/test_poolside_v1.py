@@ -84,6 +84,12 @@ def test_answers_alike_in_every_grouping(output, expected, tags):
         assert _loose(folded) == _loose(message), name
 
 
+def test_white_space_between_calls_is_no_content():
+    """families/poolside_v1-tool/text-then-two"""
+    run = runner()
+    assert summary(run.message(f"A\n\n{NOOP_TEXT}\n{PARIS_TEXT}")) == (None, "A\n\n", (NOOP, PARIS))
+
+
 @pytest.mark.parametrize("output", CUT)
 def test_a_malformed_call_is_text_unless_its_name_was_sent(output):
     run = runner()

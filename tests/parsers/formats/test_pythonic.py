@@ -135,6 +135,14 @@ def test_calls_are_sent_as_vllm_sends_them():
     ]
 
 
+def test_nothing_is_sent_for_text_behind_the_end_marker():
+    """families/llama4_pythonic/text-after"""
+    run = runner("llama4_pythonic")
+    first, end, text = run.chunked(START + PARIS_TEXT, END, "\nOne")
+    assert [(entry.name, entry.arguments) for entry in first.calls] == [PARIS]
+    assert (end.content, text) == ("", None)
+
+
 def test_numbers_are_never_corrupted():
     """pythonic/float-second-call: vLLM's stream says 31.05."""
     run = runner()
