@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -50,7 +50,28 @@ class Reply:
         return (self.json if "json" in self.headers["content-type"] else self.events[-1])["error"]
 
 
-def ask(
+def ask(path: str, body: Any, **options: Any) -> Reply:
+    """The reply to one request; options as in `asking`."""
+    return ask_all(asking(path, body, **options))[0]
+
+
+def ask_all(*requests: Coroutine[Any, Any, Reply], in_turn: bool = False) -> list[Reply]:
+    """The replies to requests made at once, or one after the other."""
+
+    async def main() -> list[Reply]:
+        try:
+            if in_turn:
+                return [await asyncio.wait_for(each, PATIENCE) for each in requests]
+            return await asyncio.wait_for(asyncio.gather(*requests), PATIENCE)
+        finally:
+            # Generators of clients that left are closed by the loop, in its next turns.
+            await asyncio.sleep(0.01)
+            await engines.close()
+
+    return asyncio.run(main())
+
+
+async def asking(
     path: str,
     body: Any,
     *,
@@ -59,17 +80,43 @@ def ask(
     reads: int | None = None,
     method: str = "POST",
 ) -> Reply:
-    """The reply to one request. The client `leaves` when that holds; it takes `reads` parts of the body and no more."""
-    return asyncio.run(_closing(_ask(path, body, headers or {}, leaves, reads, method)))
+    """One request. The client `leaves` as soon as that holds; it takes `reads` parts of the body and no more."""
+    reply = Reply()
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    unread = [{"type": "http.request", "body": content, "more_body": False}]
 
+    async def receive() -> Any:
+        if unread:
+            return unread.pop()
+        while leaves is None or not leaves(reply):
+            await asyncio.sleep(0.005)
+        return {"type": "http.disconnect"}
 
-def ask_all(*requests: tuple[str, Any]) -> list[Reply]:
-    """The replies to requests of (path, body) made at once."""
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            reply.status = message["status"]
+            reply.headers = {name.decode().lower(): value.decode() for name, value in message["headers"]}
+            return
+        if reads is not None and len(reply.parts) == reads:
+            await asyncio.Event().wait()
+        reply.parts += filter(None, [message.get("body")])
+        reply.is_whole = not message.get("more_body", False)
 
-    async def all_at_once() -> list[Reply]:
-        return await asyncio.gather(*(_ask(path, body, {}, None, None, "POST") for path, body in requests))
-
-    return asyncio.run(_closing(all_at_once()))
+    sent = {"content-type": "application/json", "host": "localhost", **(headers or {})}
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "query_string": b"",
+        "http_version": "1.1",
+        "scheme": "http",
+        "server": ("localhost", 80),
+        "client": ("127.0.0.1", 1234),
+        "headers": [(name.encode(), value.encode()) for name, value in sent.items()],
+    }
+    application = Dispatcher(DjangoBridge(), cast(AsgiApplication, ASGIHandler()), threads=1)
+    await application(scope, receive, send)
+    return reply
 
 
 @contextmanager
@@ -161,56 +208,3 @@ def folded_text(events: Sequence[Json], index: int = 0) -> tuple[str, str | None
 
 def _choices(events: Sequence[Json], index: int) -> Iterator[Json]:
     return (choice for event in events for choice in event["choices"] if choice["index"] == index)
-
-
-async def _closing(work: Any) -> Any:
-    try:
-        return await asyncio.wait_for(work, PATIENCE)
-    finally:
-        await engines.close()
-
-
-async def _ask(
-    path: str,
-    body: Any,
-    headers: Mapping[str, str],
-    leaves: Callable[[Reply], bool] | None,
-    reads: int | None,
-    method: str,
-) -> Reply:
-    reply = Reply()
-    content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    unread = [{"type": "http.request", "body": content, "more_body": False}]
-
-    async def receive() -> Any:
-        if unread:
-            return unread.pop()
-        while leaves is None or not leaves(reply):
-            await asyncio.sleep(0.005)
-        return {"type": "http.disconnect"}
-
-    async def send(message: Any) -> None:
-        if message["type"] == "http.response.start":
-            reply.status = message["status"]
-            reply.headers = {name.decode().lower(): value.decode() for name, value in message["headers"]}
-            return
-        if reads is not None and len(reply.parts) == reads:
-            await asyncio.Event().wait()
-        reply.parts += filter(None, [message.get("body")])
-        reply.is_whole = not message.get("more_body", False)
-
-    sent = {"content-type": "application/json", "host": "localhost", **headers}
-    scope = {
-        "type": "http",
-        "method": method,
-        "path": path,
-        "query_string": b"",
-        "http_version": "1.1",
-        "scheme": "http",
-        "server": ("localhost", 80),
-        "client": ("127.0.0.1", 1234),
-        "headers": [(name.encode(), value.encode()) for name, value in sent.items()],
-    }
-    application = Dispatcher(DjangoBridge(), cast(AsgiApplication, ASGIHandler()), threads=1)
-    await application(scope, receive, send)
-    return reply

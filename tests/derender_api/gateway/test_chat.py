@@ -10,6 +10,8 @@ from tests.derender_api.gateway.support import (
     CHAT,
     Json,
     ask,
+    ask_all,
+    asking,
     chat,
     folded_chat,
     model_on,
@@ -214,15 +216,7 @@ class TestStream:
         assert events[-1]["usage"]["completion_tokens"] == 3
 
     def test_streams_use_a_connection_again(self, engine: ReplayEngine) -> None:
-        import asyncio
-
-        from tests.derender_api.gateway import support
-
-        async def three() -> None:
-            for _ in range(3):
-                await support._ask(CHAT, streamed(chat()), {}, None, None, "POST")
-
-        asyncio.run(support._closing(three()))
+        ask_all(*(asking(CHAT, streamed(chat())) for _ in range(3)), in_turn=True)
 
         assert len({asked.connection for asked in engine.asked}) == 1
         assert not any(asked.was_aborted for asked in engine.asked)
