@@ -1,7 +1,9 @@
-"""Nothing a client sends makes the server fail: an answer, or an error of its own making."""
+"""Nothing a client sends makes the server fail or hang: an answer, or an error of its own making."""
 
 import copy
 import json
+import os
+from datetime import timedelta
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -68,6 +70,29 @@ BODIES = [
         COMPLETION,
         {"stream": True, "generate_chunk": RESPONSE, "stream_state": STATE, "completion_request": {"prompt": "x"}},
     ),
+    (
+        CHAT,
+        {
+            "stream": True,
+            "stream_state_format": "compact",
+            "generate_chunks": [
+                {"request_id": "r", "choices": [{"index": 0, "token_ids": [4005, HELLO]}]},
+                {"request_id": "r", "choices": [{"index": 0, "token_ids": [4006], "finish_reason": "length"}]},
+                {"request_id": "r", "choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 3}},
+            ],
+            "prompt_token_ids": [1],
+            "chat_request": {**RENDERED, "stop": ["lo", "</tool_call>"], "tool_choice": "required"},
+        },
+    ),
+    (
+        COMPLETION,
+        {
+            "stream": True,
+            "stream_state_format": "compact",
+            "generate_chunks": [{"request_id": "r", "choices": [{"index": 0, "token_ids": [172, HELLO]}]}],
+            "completion_request": {"prompt": "x", "stop": ["lo"], "skip_special_tokens": False, "logprobs": 0},
+        },
+    ),
     ("/tokenize", {"prompt": "x", "messages": MESSAGES, "tools": TOOLS, "return_token_strs": True}),
     ("/detokenize", {"tokens": [HELLO, 172]}),
 ]
@@ -121,7 +146,17 @@ def requests(draw):
     return path, json.dumps(body).encode()
 
 
-FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ_REQUESTS = int(os.environ.get("DERENDER_TEST_FUZZ_REQUESTS", "400"))
+"""Requests of all tests here together; continuous integration makes many."""
+
+
+def fuzz(share):
+    """Settings for a test that makes `share` of the requests. What takes half a minute hangs."""
+    return settings(
+        max_examples=max(1, round(share * FUZZ_REQUESTS)),
+        deadline=timedelta(seconds=30),
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    )
 
 
 def assert_answered(path, body):
@@ -145,19 +180,37 @@ def parsed():
         yield
 
 
-@FUZZ
+@fuzz(0.3)
 @given(request_=requests())
 def test_wrong_values_on_a_plain_model(plain, request_):
     assert_answered(*request_)
 
 
-@FUZZ
+@fuzz(0.4)
 @given(request_=requests())
 def test_wrong_values_on_a_parsed_model(parsed, request_):
     assert_answered(*request_)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@fuzz(0.1)
 @given(path=st.sampled_from([path for path, _ in BODIES]), body=st.binary(max_size=40))
 def test_bodies_of_any_bytes(plain, path, body):
     assert_answered(path, body)
+
+
+@st.composite
+def damaged(draw):
+    """A path and the bytes of a right body with some of them cut out, doubled or replaced."""
+    path, body = draw(st.sampled_from(BODIES))
+    text = json.dumps(body).encode()
+    start = draw(st.integers(0, len(text)))
+    end = draw(st.integers(start, min(len(text), start + 20)))
+    return path, text[:start] + draw(
+        st.sampled_from([b"", text[start:end] * 2, b"\x00", b"\xff", b"[", b"1e999"])
+    ) + text[end:]
+
+
+@fuzz(0.2)
+@given(request_=damaged())
+def test_damaged_bodies(parsed, request_):
+    assert_answered(*request_)
