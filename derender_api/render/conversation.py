@@ -123,11 +123,11 @@ def _text(part: Any, place: str) -> str:
     if isinstance(part, str):
         return part
     kind = part.get("type")
-    text = part.get(TEXT_KEYS.get(kind, "")) if isinstance(kind, str) else None
-    if isinstance(text, str):
-        return text
-    if kind in TEXT_KEYS:
-        raise BadRequest(f"{place} is a part of type '{kind}' without '{TEXT_KEYS[kind]}'.")
+    key = TEXT_KEYS.get(kind) if isinstance(kind, str) else None
+    if key is not None:
+        if isinstance(part.get(key), str):
+            return str(part[key])
+        raise BadRequest(f"{place} is a part of type '{kind}' without '{key}'.")
     shown = f"of type '{kind}'" if kind is not None else f"with the keys {', '.join(map(str, part)) or '(none)'}"
     raise BadRequest(
         f"{place} is a part {shown}, which cannot be rendered: model is not a multimodal model, only text parts "

@@ -16,8 +16,9 @@ from derender_api.conf import conf
 from derender_api.exceptions import BadRequest, RequestRuleViolation
 from derender_api.loaded_model import LoadedModel
 from derender_api.protocol.render import ChatRenderRequest
-from derender_api.render.conversation import part_texts
+from derender_api.render.conversation import part_texts, tool_call
 from derender_api.render.harmony_tools import tools_section
+from derender_api.render.prompt import check_encodable
 
 SYSTEM = """\
 You are ChatGPT, a large language model trained by OpenAI.
@@ -76,11 +77,11 @@ def _system_text(request: ChatRenderRequest, *, has_tools: bool) -> str:
 
 def _conversation(messages: Sequence[Message], *, start: int) -> Iterator[Part]:
     names = {
-        call.get("id"): call["function"]["name"]
+        call["id"]: call["function"].get("name", "")
         for message in messages
         if message["role"] == "assistant"
         for call in message.get("tool_calls") or ()
-        if isinstance(call.get("function"), Mapping) and "name" in call["function"]
+        if isinstance(call.get("id"), str) and isinstance(call.get("function"), Mapping)
     }
     answers = [index for index, message in enumerate(messages) if _is_answer(message)]
     for index in range(start, len(messages)):
@@ -89,9 +90,10 @@ def _conversation(messages: Sequence[Message], *, start: int) -> Iterator[Part]:
         match message["role"]:
             case "assistant":
                 thinks = not answers or index > answers[-1]
-                yield from _assistant(message, text, keeps_thoughts=thinks)
+                yield from _assistant(message, text, index, keeps_thoughts=thinks)
             case "tool":
-                name = names.get(message.get("tool_call_id"), "")
+                call_id = message.get("tool_call_id")
+                name = names.get(call_id, "") if isinstance(call_id, str) else ""
                 yield from _message(f"functions.{name}", text, channel="commentary to=assistant")
             case "user":
                 yield from _message("user", text)
@@ -109,18 +111,19 @@ def _is_answer(message: Message) -> bool:
     return message["role"] == "assistant" and bool(message.get("content")) and not message.get("tool_calls")
 
 
-def _assistant(message: Message, text: str, *, keeps_thoughts: bool) -> Iterator[Part]:
+def _assistant(message: Message, text: str, index: int, *, keeps_thoughts: bool) -> Iterator[Part]:
     thoughts = message.get("reasoning") or message.get("reasoning_content")
     calls = message.get("tool_calls") or ()
     if keeps_thoughts and isinstance(thoughts, str) and thoughts:
         yield from _message("assistant", thoughts, channel="analysis")
     if text:
         yield from _message("assistant", text, channel="commentary" if calls else "final")
-    for call in calls:
-        function = call.get("function") or {}
-        recipient = f"assistant to=functions.{function.get('name', '')}"
-        arguments = str(function.get("arguments") or "")
-        yield from _message(recipient, arguments, channel="commentary json", end="<|call|>")
+    for number, call in enumerate(calls):
+        name = tool_call(call, f"messages.{index}.tool_calls.{number}")["function"]["name"]
+        # What the model wrote, not what it means.
+        yield from _message(
+            f"assistant to=functions.{name}", call["function"]["arguments"], channel="commentary json", end="<|call|>"
+        )
 
 
 def _message(author: str, text: str, *, channel: str = "", end: str = "<|end|>") -> Iterator[Part]:
@@ -143,6 +146,7 @@ def _special(text: str, model: LoadedModel) -> int:
 
 def _ordinary(text: str, model: LoadedModel) -> list[int]:
     """Token IDs of a text in which no special token is one: each is cut behind `<|`, where words end anyway."""
+    check_encodable(text)
     token_ids: list[int] = []
     position = 0
     for found in START_OF_MARK.finditer(text):

@@ -43,7 +43,7 @@ def _type(schema: Any, indent: str) -> str:
         return " | ".join(_type(each, indent) for each in schema["oneOf"])
     kind = schema.get("type")
     if isinstance(kind, list):
-        return " | ".join(PLAIN_TYPES.get(each, str(each)) for each in kind)
+        return " | ".join(PLAIN_TYPES.get(str(each), str(each)) for each in kind)
     match kind:
         case "object":
             return _object(schema, indent)

@@ -25,7 +25,7 @@ class Prompt:
 
 def prompt_of_text(text: str, request: GenerationRequest, model: LoadedModel, *, with_offsets: bool) -> Prompt:
     """The tokens of a text. Raises BadRequest where they do not fit into the context."""
-    _check_encodable(text)
+    check_encodable(text)
     offsets: Offsets | None = None
     if with_offsets:
         token_ids, offsets = model.tokenizer.encode_with_offsets(text, add_special_tokens=request.add_special_tokens)
@@ -100,7 +100,8 @@ def _too_long(count: int, limit: int) -> RequestRuleViolation:
     )
 
 
-def _check_encodable(text: str) -> None:
+def check_encodable(text: str) -> None:
+    """Raise BadRequest for a text with lone surrogates, which no tokenizer takes."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -184,6 +184,9 @@ def _repetition_detection(given: Mapping[str, Any] | None) -> Json | None:
     if given is None:
         return None
     made = {key: given.get(key, 0) for key in ("max_pattern_size", "min_pattern_size", "min_count")}
+    wrong = next((key for key, value in made.items() if not isinstance(value, int)), None)
+    if wrong is not None:
+        raise BadRequest(f"repetition_detection.{wrong} must be an integer.", param="repetition_detection")
     if not 0 <= made["min_pattern_size"] <= made["max_pattern_size"]:
         raise BadRequest(
             "max_pattern_size, min_pattern_size must be >=0, with min_pattern_size <= max_pattern_size. "

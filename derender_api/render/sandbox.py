@@ -59,7 +59,11 @@ class _Process:
             env=environment,
             close_fds=True,
         )
-        self._read(START_SECONDS)
+        try:
+            self._read(START_SECONDS)
+        except SandboxFailure as error:
+            self.kill()
+            raise RuntimeError("the sandbox process for chat templates does not start") from error
 
     def ask(self, request: bytes, seconds: float) -> bytes:
         """The answer to one request. Raises SandboxFailure, after which the process is of no use."""

@@ -37,6 +37,8 @@ def traits_of(template: str) -> TemplateTraits:
         tree = _environment().parse(template)
     except TemplateError as error:
         raise BadRequest(str(error)) from error
+    except RecursionError as error:
+        raise BadRequest("The chat template is nested too deeply.") from error
     return TemplateTraits(
         wants_parts=_loops_over_content(tree),
         knows_developer=any(node.value == DEVELOPER for node in tree.find_all(nodes.Const)),

@@ -1,5 +1,6 @@
 """Calls of Kimi K3: an answer in one channel, then calls with typed arguments in another."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -90,7 +91,9 @@ def _value(described: Mapping[str, Any], kind: str) -> Node:
     if kind != "string":
         return schema(described)
     enumeration = described.get("enum")
-    return either(map(const, enumeration)) if enumeration else any_text(END_OF_VALUE)
+    if not isinstance(enumeration, list) or not enumeration:
+        return any_text(END_OF_VALUE)
+    return either(const(each if isinstance(each, str) else json.dumps(each)) for each in enumeration)
 
 
 def _untyped() -> Node:

@@ -98,7 +98,7 @@ class HyCalls:
         properties = list(_properties(tool))
         required = tool.parameters.get("required") if isinstance(tool.parameters, Mapping) else None
         # In the order of the properties; keys that are required but not described come last.
-        wanted = [key for key in required or () if isinstance(key, str)]
+        wanted = [key for key in required if isinstance(key, str)] if isinstance(required, list) else []
         first = [key for key in properties if key in wanted] + [key for key in wanted if key not in properties]
         rest = [key for key in properties if key not in wanted]
         if not first and not rest:
