@@ -52,7 +52,7 @@ class MarkedCalls(SteppedCalls):
         if speaks and not self._events and not state.held:
             self._events.append(Content(""))
         if state.call is not None and not self._fresh:
-            self._send_step("", reads_on=self._reads_on(state.after + state.held))
+            self._send_step(reads_on=self._reads_on(state.after + state.held))
 
     def _end(self) -> None:
         state = self.state

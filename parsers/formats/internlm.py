@@ -18,17 +18,13 @@ from parsers.engine.context import RequestContext
 from parsers.engine.events import CallEnd, Content, Malformed, Segment, Token
 from parsers.engine.json_stream import common_length
 from parsers.engine.lexer import Lexer
-from parsers.engine.scanner import text_of
 from parsers.engine.stage import ToolStage
 from parsers.engine.vocabulary import Vocabulary
 from parsers.formats.call_stage import NEAR_END, CallFormat, lacks_quote
-from parsers.formats.stepping import SteppedCalls, StepState
+from parsers.formats.stepping import SearchingCalls, StepState
 
 START, PLUGIN, END = "<|action_start|>", "<|plugin|>", "<|action_end|>"
 _MARKERS = (START, PLUGIN, END)
-
-SEARCHED = 4096
-"""Arguments of which nothing is out are searched for the chunk's text up to this length, then sent as they are."""
 
 
 @dataclass(slots=True)
@@ -48,7 +44,7 @@ class InternlmState(StepState):
     tail: str = ""
 
 
-class InternlmCalls(SteppedCalls):
+class InternlmCalls(SearchingCalls):
     """One step a chunk (json 5)."""
 
     State: ClassVar[type] = InternlmState
@@ -59,19 +55,18 @@ class InternlmCalls(SteppedCalls):
         super().__init__(stops)
         self._markers = markers
         self._lexer = lexer
-        self._delta = ""
         self._spoke = False
 
     def _begin_chunk(self, segments: Sequence[Segment]) -> None:
         super()._begin_chunk(segments)
-        self._delta, self._spoke = text_of(segments), False
+        self._spoke = False
 
     def _end_chunk(self) -> None:
         state = self.state
         if self._phase_before == state.phase == "content" and not self._events:
             self._events.append(Content(""))
         if state.call is not None and not self._spoke:
-            self._send_step(self._delta, reads_on=state.ended or not state.noisy)
+            self._send_step(reads_on=state.ended or not state.noisy)
 
     def _end(self) -> None:
         state = self.state
@@ -193,15 +188,7 @@ class InternlmCalls(SteppedCalls):
             self.state.unsent = "{}"
         super()._send_rest(empty=empty)
 
-    def _first_length(self, now: str, delta: str) -> int | None:
-        """Up to the first place where the chunk's text occurs."""
-        if len(now) > SEARCHED:
-            return len(now)
-        wanted = delta.replace("'", '"')
-        at = now.find(wanted)
-        return at + len(wanted) if at >= 0 else None
-
-    def _step_length(self, now: str, delta: str) -> int | None:
+    def _step_length(self, now: str) -> int | None:
         state = self.state
         if not state.previous:
             return None

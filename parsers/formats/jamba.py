@@ -21,16 +21,12 @@ from parsers.engine.context import RequestContext
 from parsers.engine.events import CallEnd, Content, Malformed, Segment, Token
 from parsers.engine.exceptions import ParserConfigurationError
 from parsers.engine.json_stream import SPACE
-from parsers.engine.scanner import text_of
 from parsers.engine.stage import Outcome, ToolStage
 from parsers.engine.vocabulary import Vocabulary
 from parsers.formats.call_stage import NEAR_END, CallFormat, lacks_quote, merge_repeated_keys
-from parsers.formats.stepping import SteppedCalls, StepState
+from parsers.formats.stepping import SearchingCalls, StepState
 
 OPENING, CLOSING = "<tool_calls>", "</tool_calls>"
-
-SEARCHED = 4096
-"""Arguments of which nothing is out are searched for the chunk's text up to this length, then sent as they are."""
 
 _EMPTY_LIST = re.compile(rf"{OPENING}\s*\[\s*\]\s*{CLOSING}")
 _CUT_LIST = re.compile(rf"{OPENING}(?!.*{CLOSING})", re.DOTALL)
@@ -50,7 +46,7 @@ class JambaState(StepState):
     tail: str = ""
 
 
-class JambaCalls(SteppedCalls):
+class JambaCalls(SearchingCalls):
     """One step a chunk, mostly (json 4)."""
 
     State: ClassVar[type] = JambaState
@@ -61,17 +57,12 @@ class JambaCalls(SteppedCalls):
         super().__init__(stops)
         self._opening = opening
         self._closing = closing
-        self._delta = ""
-
-    def _begin_chunk(self, segments: Sequence[Segment]) -> None:
-        super()._begin_chunk(segments)
-        self._delta = text_of(segments)
 
     def _end_chunk(self) -> None:
         if self._phase_before == self.state.phase == "content" and not self._events:
             self._events.append(Content(""))
         if self._has_call and not self._fresh:
-            self._send_step(self._delta, reads_on=True)
+            self._send_step(reads_on=True)
 
     def _end(self) -> None:
         if self._has_call and self._call().complete:
@@ -176,15 +167,12 @@ class JambaCalls(SteppedCalls):
         self._events.append(CallEnd(state.index, malformed=True) if state.named else Malformed())
         state.phase = "silent"
 
-    def _first_length(self, now: str, delta: str) -> int | None:
-        """Up to the first place where the chunk's text occurs, or everything once the list is closed."""
-        wanted = delta.replace("'", '"')
-        at = now.find(wanted) if len(now) <= SEARCHED else -1
-        if at >= 0:
-            return at + len(wanted)
-        return len(now) if self.state.phase != "list" or len(now) > SEARCHED else None
+    def _first_length(self, now: str) -> int | None:
+        """Everything once the list is closed."""
+        found = super()._first_length(now)
+        return found if found is not None or self.state.phase == "list" else len(now)
 
-    def _step_length(self, now: str, delta: str) -> int | None:
+    def _step_length(self, now: str) -> int | None:
         """All but the punctuation with which both the last dump and this one end; nothing while nothing changes."""
         state = self.state
         before, state.previous = state.previous, now

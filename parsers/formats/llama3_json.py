@@ -75,7 +75,7 @@ class LlamaCalls(SteppedCalls):
         if self._speaks and not self._events and state.phase in ("prose", "text"):
             self._events.append(Content(""))
         if state.call is not None and not self._fresh:
-            self._send_step("", reads_on=self._reads_on(state.after))
+            self._send_step(reads_on=self._reads_on(state.after))
 
     def _end(self) -> None:
         state = self.state

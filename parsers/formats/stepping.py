@@ -14,7 +14,11 @@ from typing import ClassVar
 from parsers.engine.call_object import PLAIN, CallObject, CallObjectState, CallStyle
 from parsers.engine.events import CallArguments, CallEnd, CallStart, Segment
 from parsers.engine.json_stream import common_length
+from parsers.engine.scanner import text_of
 from parsers.formats.call_stage import CallStage, CallStageState
+
+SEARCHED = 4096
+"""Arguments of which nothing is out are searched for the chunk's text up to this length, then sent as they are."""
 
 FALSY = frozenset(("", "null", "false", "0", "0.0", "-0", "-0.0", '""', "[]", "{}"))
 
@@ -63,8 +67,8 @@ class SteppedCalls(CallStage):
         state.call = CallObjectState()
         state.named, state.unsent, state.begun, state.previous = False, "", False, ""
 
-    def _send_step(self, delta: str, *, reads_on: bool) -> None:
-        """The step that is due after a chunk with the text `delta`.
+    def _send_step(self, *, reads_on: bool) -> None:
+        """The step that is due after a chunk.
 
         `reads_on`: vLLM can still read the text behind the complete call, and so sends an empty entry.
         """
@@ -77,22 +81,22 @@ class SteppedCalls(CallStage):
             return
         state.unsent += call.take()
         now = self._truthy(call.closed(state.unsent))
-        if now and not state.previous and not state.begun and (first := self._first_length(now, delta)) is not None:
+        if now and not state.previous and not state.begun and (first := self._first_length(now)) is not None:
             state.previous = now
             self._send(min(first, common_length(now, state.unsent)))
             return
         if call.done and self.closes_at_once:
             self._send_rest(empty=reads_on)
             return
-        length = self._step_length(now, delta)
+        length = self._step_length(now)
         if length is not None:
             self._send(min(length, common_length(now, state.unsent)))
 
-    def _first_length(self, now: str, delta: str) -> int | None:
+    def _first_length(self, now: str) -> int | None:
         """How much of the first arguments goes out at once; None for the ordinary rules."""
         return None
 
-    def _step_length(self, now: str, delta: str) -> int | None:
+    def _step_length(self, now: str) -> int | None:
         """How much of `now` an open call sends; None for no entry. Has to set `state.previous`."""
         state = self.state
         before, state.previous = state.previous, now
@@ -133,3 +137,22 @@ class SteppedCalls(CallStage):
         if self._stepped and (length := common_length(now, state.unsent)):
             self._send(length)
         self._events.append(CallEnd(state.index, malformed=True))
+
+
+class SearchingCalls(SteppedCalls):
+    """Base of the stages that send the first arguments up to the place where the chunk's own text occurs in them."""
+
+    def __init__(self, stops: Collection[int]) -> None:
+        super().__init__(stops)
+        self._delta = ""
+
+    def _begin_chunk(self, segments: Sequence[Segment]) -> None:
+        super()._begin_chunk(segments)
+        self._delta = text_of(segments)
+
+    def _first_length(self, now: str) -> int | None:
+        if len(now) > SEARCHED:
+            return len(now)
+        wanted = self._delta.replace("'", '"')
+        at = now.find(wanted)
+        return at + len(wanted) if at >= 0 else None
