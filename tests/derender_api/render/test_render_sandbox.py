@@ -23,7 +23,7 @@ def test_a_template_is_rendered_like_the_models_own():
 
 @pytest.mark.parametrize("template", [MORE_THAN_MEMORY, "{{ 'a' * 10**10 }}", "{{ '%1000000000d' % 1 }}"])
 def test_a_template_that_grows_is_stopped(template):
-    with pytest.raises(BadRequest, match="too much memory"):
+    with pytest.raises(BadRequest, match="was stopped"):
         rendered(template)
 
 
