@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods
 
 from derender_api.catalog import catalog
 from derender_api.workbench.models import Difference, SavedCase
+from derender_api.workbench.parity.store import storable
 from derender_api.workbench.playground import examples
 from derender_api.workbench.playground.attribution import Kind, Span
 from derender_api.workbench.playground.cases import case_of, profile_of
@@ -170,8 +171,8 @@ def _save(request: HttpRequest, form: PlaygroundForm, experiment: Experiment, an
     saved = SavedCase(
         case_id=case_id,
         note=request.POST.get("note", "").strip(),
-        profile=profile_of(experiment),
-        case=case_of(experiment, answers, case_id=case_id),
+        profile=storable(profile_of(experiment)),
+        case=storable(case_of(experiment, answers, case_id=case_id)),
         created_by_id=request.user.pk,
     )
     try:
