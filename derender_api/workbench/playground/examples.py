@@ -22,21 +22,26 @@ TOOLS = [
         },
     }
 ]
-THOUGHTS = "<think>\nThe user wants the weather.\n</think>\n\n"
-HERMES = """I will look it up.
-<tool_call>
-{"name": "get_weather", "arguments": {"city": "Paris", "days": 2}}
-</tool_call>"""
+ANSWERS = ("Let me look.", "I will check.", "Hello!")
+"""The answers in the samples of the formats: thoughts stand before them, calls behind."""
 
 
 def example(model: LoadedModel) -> dict[str, Any]:
     """Initial values for a served model. The end-of-sequence token closes the output, as an engine sends it."""
-    tools, reasoning = model.configuration.active_tool_parser, model.configuration.reasoning_parser
-    thoughts = THOUGHTS if reasoning == "qwen3" else _sample("reasoning", reasoning)
-    calls = HERMES if tools == "hermes" else _sample("tool calls", tools)
-    # A sample of a format that does both jobs shows both.
-    text = calls if calls and thoughts in (calls, "") else thoughts + calls
-    return {"model": model.names[0], "output": (text or "Hello, world!") + _end(model)}
+    configuration = model.configuration
+    thoughts = _sample("reasoning", configuration.reasoning_parser)
+    calls = _sample("tool calls", configuration.active_tool_parser)
+    if thoughts and calls and thoughts != calls:
+        thoughts, calls = _parted(thoughts)[0], _parted(calls)[1]
+    elif calls:
+        thoughts = ""
+    return {"model": model.names[0], "output": (thoughts + calls or "Hello, world!") + _end(model)}
+
+
+def _parted(sample: str) -> tuple[str, str]:
+    """A sample's thoughts, and the rest of it. Without an answer all of it is both."""
+    place = next((sample.index(answer) for answer in ANSWERS if answer in sample), None)
+    return (sample, sample) if place is None else (sample[:place], sample[place:])
 
 
 def _end(model: LoadedModel) -> str:

@@ -5,6 +5,7 @@ import io
 import json
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from derender_api.parity.suite import Case, read_case, read_suite
 from derender_api.parity.tokenizers import locate
 from derender_api.workbench.models import Difference, ParityRun, ProfileFigures, SavedCase
 from derender_api.workbench.playground.attribution import Kind
+from derender_api.workbench.playground.examples import example
 from derender_api.workbench.playground.experiment import Experiment, answers_to
 from derender_api.workbench.playground.tracing import TracedToken, trace
 from tests.derender_api.workbench.suites import RECORDED
@@ -313,3 +315,35 @@ class TestCases:
         assert sorted(case.id for case in cases) == ["case-0", "case-1"]
         assert gzip.decompress((tmp_path / "playground" / "cases.jsonl.gz").read_bytes())
         assert locate(suite.profiles["hermes+qwen3@demo_model"].tokenizer, roots=[tmp_path]) == DEMO_FOLDER.resolve()
+
+
+@pytest.mark.parametrize(
+    ("tool_parser", "reasoning_parser", "output"),
+    [
+        (None, None, "Hello, world!<|im_end|>"),
+        (None, "deepseek_r1", "<think>The user greets me.</think>Hello!<|im_end|>"),
+        (
+            "hermes",
+            "qwen3",
+            "<think>\nThe user asks for the weather.\n</think>\n\nI will check.<tool_call>\n"
+            '{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call><|im_end|>',
+        ),
+        (
+            "mimo",
+            "mimo",
+            "<think>The user asks for the weather.</think>Let me look.\n<tool_call>\n<function=get_weather>\n"
+            "<parameter=city>Paris</parameter>\n</function>\n</tool_call><|im_end|>",
+        ),
+    ],
+)
+def test_the_example_is_in_the_wire_format_of_the_parsers(
+    tool_parser: str | None, reasoning_parser: str | None, output: str
+) -> None:
+    configuration = replace(
+        DEMO,
+        tool_call_parser=tool_parser,
+        reasoning_parser=reasoning_parser,
+        enable_auto_tool_choice=bool(tool_parser),
+    )
+
+    assert example(LoadedModel(configuration, tokenizers=TokenizerPool()))["output"] == output
