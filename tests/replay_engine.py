@@ -87,6 +87,8 @@ class ReplayEngine:
         self.script = script
         self.asked: list[Asked] = []
         self.url = f"http://127.0.0.1:{free_port()}"
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._runner: web.AppRunner | None = None
 
     @property
     def only(self) -> Asked:
@@ -98,16 +100,22 @@ class ReplayEngine:
         """Requests that are being answered."""
         return sum(not asked.is_over for asked in self.asked)
 
+    def kill(self) -> None:
+        """Listen no more, and cut all connections, within a running block."""
+        assert self._loop is not None
+        assert self._runner is not None
+        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result(PATIENCE)
+
     @contextmanager
     def running(self) -> Iterator["ReplayEngine"]:
         """Listen until the block ends; then connections that are left are cut."""
-        loop = asyncio.new_event_loop()
+        self._loop = loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_forever, name="replay engine")
         thread.start()
         try:
-            runner = asyncio.run_coroutine_threadsafe(self._start(), loop).result(PATIENCE)
+            self._runner = asyncio.run_coroutine_threadsafe(self._start(), loop).result(PATIENCE)
             yield self
-            asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(PATIENCE)
+            self.kill()
         finally:
             loop.call_soon_threadsafe(loop.stop)
             thread.join()
