@@ -6,7 +6,7 @@ from functools import cache
 
 from django.core.management import get_commands, load_command_class
 
-INVOCATION = re.compile(r"(?:^|[/\s])(?:manage\.py|derender)\s+(?=[a-z])")
+INVOCATION = re.compile(r"(?:^|[/\s])(?:manage\.py|derender)\s+(?!derender\b)(?=[a-z])")
 FLAG = re.compile(r"--[a-z][\w-]*")
 
 
