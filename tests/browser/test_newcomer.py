@@ -63,7 +63,7 @@ def test_walks_from_the_login_to_a_parity_run(visitor: Page, server: Server, sho
     page.get_by_role("button", name="Run").click()
     expect(page.get_by_role("heading", name="What became of it")).to_be_visible()
     expect(page.locator("#so-far")).to_contain_text("get_weather")
-    for _ in range(14):
+    for _ in range(9):
         page.get_by_role("button", name="Previous chunk").click()
     page.locator("#results").scroll_into_view_if_needed()
     page.evaluate("document.getElementById('results').scrollIntoView()")

@@ -61,8 +61,10 @@ def test_a_token_is_held_back_until_the_parser_knows(page: Page) -> None:
     page.get_by_text("get", exact=True).first.click()
 
     assert any("held" in each for each in kinds(page))
+    expect(page.locator("[data-count=held]")).not_to_have_text("0")
     page.get_by_role("button", name="After the last chunk").click()
     assert not any("held" in each for each in kinds(page))
+    expect(page.locator("[data-count=held]")).to_have_text("0")
     expect(page.locator("#tokens .tok.name").first).to_have_text("get")
 
 

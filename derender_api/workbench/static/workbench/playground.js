@@ -113,6 +113,7 @@
   const KINDS = ["reasoning", "content", "name", "arguments", "marker", "dropped", "held"];
 
   const show = (stream, step) => {
+    const counts = {};
     const fed = step ? stream.bounds[step - 1][1] : 0;
     const start = step ? stream.bounds[step - 1][0] : 0;
     document.querySelectorAll("#tokens .token").forEach((token) => {
@@ -123,8 +124,10 @@
         const kind = Number(span.dataset.step) < fed ? span.dataset.kind : index < fed ? "held" : "";
         span.classList.remove(...KINDS);
         if (kind) span.classList.add(kind);
+        if (kind && !span.classList.contains("silent")) counts[kind] = (counts[kind] ?? 0) + [...span.textContent].length;
       });
     });
+    document.querySelectorAll(".wb-legend [data-count]").forEach((count) => { count.textContent = counts[count.dataset.count] ?? 0; });
     const message = fold(stream.chunks.slice(0, step));
     document.getElementById("so-far").replaceChildren(...list_of(message));
     document.getElementById("so-far-finish").textContent = message.finish ?? "";
