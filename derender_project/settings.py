@@ -36,6 +36,9 @@ DERENDER = {
     "MAX_N_SEQUENCES": ENVIRONMENT.max_n_sequences,
     "MAX_STOP_STRINGS": ENVIRONMENT.max_stop_strings,
     "MAX_COMPLETION_PROMPTS": ENVIRONMENT.max_completion_prompts,
+    "REQUEST_TEMPLATE_SECONDS": ENVIRONMENT.request_template_seconds,
+    "REQUEST_TEMPLATE_CHARACTERS": ENVIRONMENT.request_template_characters,
+    "SYSTEM_START_DATE": ENVIRONMENT.system_start_date,
     "MODELS_REFRESH_SECONDS": ENVIRONMENT.models_refresh_seconds,
     "PARSER_CACHE_ENTRIES": ENVIRONMENT.parser_cache_entries,
     "PARSER_CACHE_BYTES": ENVIRONMENT.parser_cache_bytes,
@@ -192,6 +195,8 @@ LOGGING = {
     "loggers": {
         # A line per refused request would let any client fill the log.
         "django.request": {"level": "ERROR", "filters": ["failures"]},
+        # Clients of engines, a line per request.
+        "httpx": {"level": "WARNING"},
         "derender.access": {"level": "INFO" if ENVIRONMENT.access_log else "CRITICAL"},
     },
 }
