@@ -123,6 +123,19 @@ class Environment(BaseSettings):
         "Streams", 3600.0, "how long a chat request is remembered for clients that do not send it again", gt=0
     )
 
+    request_template_seconds: float = _of(
+        "Rendering", 2.0, "how long a chat template that a request brings may take", gt=0
+    )
+    request_template_characters: int = _of(
+        "Rendering", 8 * MEBIBYTE, "how long a text a chat template that a request brings may give", ge=1
+    )
+    system_start_date: str | None = _of(
+        "Rendering",
+        None,
+        "date that Harmony prompts name, `YYYY-MM-DD`; today's by default",
+        pattern=r"^\d{4}-\d\d-\d\d$",
+    )
+
     engine_api_key: str | None = _of("Engines", None, "sent to engines as `Authorization: Bearer <key>`")
     engine_connect_seconds: float = _of("Engines", 5.0, "longest wait for a connection to an engine", gt=0)
     engine_read_seconds: float = _of(
