@@ -58,10 +58,21 @@ class TestRequestId:
 
         assert (seen, request_id.get()) == (["i"], "")
 
-    def test_asynchronous_requests_have_one(self) -> None:
-        answer = asyncio.run(AsyncClient().get("/health", headers={"X-Request-Id": "i"}))
+    @pytest.mark.django_db(transaction=True)
+    @pytest.mark.parametrize(
+        ("path", "status"),
+        [
+            ("/health", 200),
+            ("/admin/login/", 200),
+            ("/admin/", 302),
+            ("/static/admin/css/base.css", 200),
+            ("/nope", 404),
+        ],
+    )
+    def test_asynchronous_requests_have_one(self, path: str, status: int) -> None:
+        answer = asyncio.run(AsyncClient().get(path, headers={"X-Request-Id": "i"}))
 
-        assert (answer.status_code, answer["X-Request-Id"]) == (200, "i")
+        assert (answer.status_code, answer["X-Request-Id"]) == (status, "i")
 
 
 class TestAccessLog:
