@@ -172,10 +172,13 @@ class Engines:
         self._in_flight[url] -= 1
 
     def _post(self, url: str, request: Json) -> Any:
-        headers = {"Content-Type": "application/json"}
+        # A proxy in between that compresses a stream would collect its events.
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         if conf.engine_api_key:
             headers["Authorization"] = f"Bearer {conf.engine_api_key}"
-        return self._open_session().post(url.rstrip("/") + GENERATE, data=orjson.dumps(request), headers=headers)
+        return self._open_session().post(
+            url.rstrip("/") + GENERATE, data=orjson.dumps(request), headers=headers, allow_redirects=False
+        )
 
     def _open_session(self) -> aiohttp.ClientSession:
         loop = asyncio.get_running_loop()

@@ -324,9 +324,10 @@ class TestErrors:
         assert type(error) is EngineUnreachable
 
     @EITHER
-    @pytest.mark.parametrize("status", [401, 404, 500, 503])
+    @pytest.mark.parametrize("status", [307, 401, 404, 500, 503])
     def test_statuses_that_are_about_the_installation(self, call: Any, status: int) -> None:
-        with replaying(Script(status=status, body=error_body("no", code=status))) as engine:
+        elsewhere = {"Location": "http://192.0.2.1/"}
+        with replaying(Script(status=status, body=error_body("no", code=status), headers=elsewhere)) as engine:
             error = _error(call, engine.url)
 
         assert (type(error), error.status, error.code) == (EngineFailed, 502, "engine_failed")
