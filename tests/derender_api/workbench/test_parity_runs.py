@@ -6,13 +6,17 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.test import Client
+from pytest_django import DjangoDbBlocker
 
+from derender_api.parity import runner
+from derender_api.parity.options import Options
+from derender_api.parity.results import RunResult
 from derender_api.parity.rules import Rule
 from derender_api.workbench.models import Difference, ParityRun
 from derender_api.workbench.parity.heat_map import Cell, cells_of
 from derender_api.workbench.parity.history import plot_of
 from derender_api.workbench.parity.side_by_side import Half, Row, rows_of
-from derender_api.workbench.parity.store import storable
+from derender_api.workbench.parity.store import save_run, storable
 from tests.derender_api.workbench.suites import CHANGED, RECORDED, changed_suite
 
 RUNS = "/admin/workbench/parityrun/"
@@ -25,13 +29,23 @@ def admin(client: Client, db: None) -> Client:
     return client
 
 
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A suite with two changed answers."""
+    return changed_suite(tmp_path_factory.mktemp("suites"))
+
+
+@pytest.fixture(scope="module")
+def result(suite: Path, django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> RunResult:
+    """What a run of it finds, outside of any transaction: requests in this process close the database's connection."""
+    with django_db_blocker.unblock():
+        return runner.run([suite], options=Options(root=RECORDED.parent, fast=True, processes=1))
+
+
 @pytest.fixture
-def run(db: None, tmp_path: Path) -> ParityRun:
-    """A saved run of a suite with two changed answers."""
-    suite = changed_suite(tmp_path)
-    options = {"root": RECORDED.parent, "save": True, "label": "a reason", "fast": True, "processes": 1}
-    call_command("run_parity", suite, **options)
-    return ParityRun.objects.get()
+def run(db: None, suite: Path, result: RunResult) -> ParityRun:
+    """The run, saved."""
+    return save_run(result, [suite], label="a reason")
 
 
 def made(pk: int, **rules: tuple[int, int]) -> ParityRun:
@@ -43,6 +57,7 @@ def made(pk: int, **rules: tuple[int, int]) -> ParityRun:
 class TestStore:
     """`run_parity --save`."""
 
+    @pytest.mark.django_db
     def test_keeps_figures_and_differences(self, run: ParityRun) -> None:
         assert (run.label, run.cases, run.failing) == ("a reason", 12, 2)
         assert run.rules["message"]["fails"] == 1
@@ -52,12 +67,24 @@ class TestStore:
         assert difference.expected["message"]["content"] == CHANGED
         assert difference.got["message"]["content"] != CHANGED
 
+    @pytest.mark.django_db
     def test_a_difference_can_be_tried(self, run: ParityRun, admin: Client) -> None:
         difference = Difference.objects.filter(rule="message").get()
 
         page = admin.get(f"/admin/playground/?difference={difference.pk}").content.decode()
 
         assert difference.source["tokenizer"] in page
+
+    @pytest.mark.django_db(transaction=True)
+    def test_the_command_saves_what_it_reports(self, suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        options = {"root": RECORDED.parent, "save": True, "label": "by command", "fast": True, "processes": 1}
+        call_command("run_parity", suite, **options)
+
+        saved = ParityRun.objects.get()
+        assert (saved.label, saved.failing) == ("by command", 2)
+        printed = capsys.readouterr()
+        assert "2 cases fail." in printed.out
+        assert f"Saved as run {saved.pk}." in printed.err
 
     def test_a_label_needs_a_run_that_is_kept(self) -> None:
         with pytest.raises(CommandError, match="add --save"):
@@ -142,6 +169,7 @@ class TestSideBySide:
         assert [row.differs for row in rows_of(None, {"a": 1})] == [True]
 
 
+@pytest.mark.django_db
 class TestPages:
     """Pages of runs."""
 

@@ -158,6 +158,7 @@ def test_colours_agree_with_the_stream_for_nearly_every_recorded_case() -> None:
     assert agreeing >= 0.95 * count
 
 
+@pytest.mark.django_db
 class TestPage:
     """The form, its errors, and what is shown."""
 
@@ -266,6 +267,7 @@ class TestPage:
         assert "5, 6</textarea>" in page
 
 
+@pytest.mark.django_db
 class TestCases:
     """Experiments as parity cases."""
 

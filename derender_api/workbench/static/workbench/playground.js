@@ -124,7 +124,7 @@
         const kind = Number(span.dataset.step) < fed ? span.dataset.kind : index < fed ? "held" : "";
         span.classList.remove(...KINDS);
         if (kind) span.classList.add(kind);
-        if (kind && !span.classList.contains("silent")) counts[kind] = (counts[kind] ?? 0) + [...span.textContent].length;
+        if (kind && !span.classList.contains("silent")) counts[kind] = (counts[kind] ?? 0) + [...span.textContent.replace(/[↵⇥](?=[\n\t])/g, "")].length;
       });
     });
     document.querySelectorAll(".wb-legend [data-count]").forEach((count) => { count.textContent = counts[count.dataset.count] ?? 0; });
