@@ -1,5 +1,7 @@
 """The admin's first page."""
 
+from dataclasses import replace
+
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
@@ -33,6 +35,15 @@ def test_shows_how_models_stand_and_how_the_last_run_went(admin: Client) -> None
     assert "max_logprobs must be -1" in page
     assert "a label" in page
     assert "message 75.0 %" in page
+
+
+def test_cuts_long_lists(admin: Client) -> None:
+    with catalog.override([replace(DEMO, name=f"model-{number}") for number in range(23)]):
+        for page in ("/admin/", "/admin/parsers/servedmodel/"):
+            text = admin.get(page).content.decode()
+            assert "model-19" in text
+            assert "model-20" not in text
+            assert "and 3 more" in text
 
 
 def test_shows_each_part_to_those_who_may_see_it(client: Client) -> None:
