@@ -11,7 +11,7 @@ from typing import Any
 
 from derender_api.parity.suite import MODEL_NAME, Profile
 from derender_api.workbench.models import SavedCase
-from derender_api.workbench.playground.experiment import Answers, Experiment
+from derender_api.workbench.playground.experiment import OWN, Answers, Experiment
 
 
 def profile_of(experiment: Experiment) -> dict[str, Any]:
@@ -34,8 +34,11 @@ def profile_of(experiment: Experiment) -> dict[str, Any]:
 
 
 def case_of(experiment: Experiment, answers: Answers, *, case_id: str) -> dict[str, Any]:
-    """The line of cases.jsonl.gz, with this service's own answers."""
-    lens = list(experiment.lens)
+    """The line of cases.jsonl.gz, with this service's own answers.
+
+    `chunkings` is for `record_parity`, which groups the tokens the same way; own lengths have no name there.
+    """
+    lens, named = list(experiment.lens), experiment.grouping != OWN
     return {
         "id": case_id,
         "profile": profile_of(experiment)["name"],
@@ -44,6 +47,7 @@ def case_of(experiment: Experiment, answers: Answers, *, case_id: str) -> dict[s
         "output_token_ids": list(experiment.token_ids),
         "finish_reason": experiment.finish_reason,
         "stop_reason": None,
+        **({"chunkings": [experiment.grouping]} if named else {}),
         "oneshot": dict(answers.oneshot),
         "streams": {experiment.grouping: {"lens": lens, "status": answers.status, "chunks": list(answers.chunks)}},
     }

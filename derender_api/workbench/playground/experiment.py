@@ -18,6 +18,8 @@ from derender_api.protocol.decoding import decode_shaped
 from derender_api.protocol.derender import CHAT_SHAPES, DerenderChatBulkRequest, DerenderChatRequest
 from derender_api.services import derender_chat, derender_chat_chunks
 
+OWN = "own"
+"""Name of a grouping whose lengths were typed."""
 LONGEST_OUTPUT = 4096
 """Tokens of an output that the page shows."""
 

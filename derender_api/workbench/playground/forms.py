@@ -15,7 +15,7 @@ from unfold.widgets import (
 from derender_api.catalog import catalog
 from derender_api.loaded_model import LoadedModel, TokenizerPool
 from derender_api.parity.groupings import lengths
-from derender_api.workbench.playground.experiment import LONGEST_OUTPUT, Experiment
+from derender_api.workbench.playground.experiment import LONGEST_OUTPUT, OWN, Experiment
 from parsers.configuration import ModelConfiguration, ModelConfigurationError
 from parsers.widgets import FormatSelect, JsonEditor, JsonField
 
@@ -225,7 +225,7 @@ class PlaygroundForm(forms.Form):
             return "", ()
         if chunking == "size":
             return str(numbers[0]), lengths(str(numbers[0]), count)
-        return "own", tuple(_repeated(numbers, count))
+        return OWN, tuple(_repeated(numbers, count))
 
 
 def _repeated(numbers: Sequence[int], count: int) -> list[int]:

@@ -1,6 +1,5 @@
 """The playground: experiments, what became of each token, the page, and cases made of experiments."""
 
-import gzip
 import io
 import json
 import zipfile
@@ -18,6 +17,8 @@ from derender_api.model_sources import DEMO, DEMO_FOLDER
 from derender_api.parity.answers import fold
 from derender_api.parity.core import decoded_output
 from derender_api.parity.groupings import lengths
+from derender_api.parity.options import Options
+from derender_api.parity.runner import run
 from derender_api.parity.suite import Case, read_case, read_suite
 from derender_api.parity.tokenizers import locate
 from derender_api.workbench.models import Difference, ParityRun, ProfileFigures, SavedCase
@@ -302,9 +303,11 @@ class TestCases:
         assert answer["Content-Disposition"] == 'attachment; filename="weather.json"'
         assert answer.json()["case"]["streams"]["1"]["status"] == 200
 
+    @pytest.mark.django_db(transaction=True)
     def test_saved_cases_make_a_suite_that_runs(self, admin: Client, tmp_path: Path) -> None:
-        for number, chunking in enumerate(("1", "all")):
-            admin.post(URL, {**FORM, "action": "save", "case_id": f"case-{number}", "chunking": chunking})
+        for number, chunking in enumerate(("1", "custom")):
+            form = {**FORM, "action": "save", "case_id": f"case-{number}", "chunking": chunking, "lens": "3, 5"}
+            admin.post(URL, form)
         chosen = list(SavedCase.objects.values_list("pk", flat=True))
         answer = admin.post(
             "/admin/workbench/savedcase/", {"action": "download_suite", "_selected_action": chosen}, follow=False
@@ -313,10 +316,9 @@ class TestCases:
 
         suite = read_suite(tmp_path / "playground")
         assert list(suite.profiles) == ["hermes+qwen3@demo_model"]
-        cases = [read_case(line, suite=suite.name) for lines in suite.lines.values() for line in lines]
-        assert sorted(case.id for case in cases) == ["case-0", "case-1"]
-        assert gzip.decompress((tmp_path / "playground" / "cases.jsonl.gz").read_bytes())
-        assert locate(suite.profiles["hermes+qwen3@demo_model"].tokenizer, roots=[tmp_path]) == DEMO_FOLDER.resolve()
+        found = run([suite.folder], options=Options(processes=1))
+        assert sorted(result.id for result in found.results) == ["case-0", "case-1"]
+        assert (found.failing, found.problems) == (0, [])
 
 
 @pytest.mark.parametrize(
