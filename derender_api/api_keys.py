@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from hmac import compare_digest
 
 from django.core.exceptions import SynchronousOnlyOperation
@@ -42,12 +43,17 @@ class KnownKey:
         return self.expires is not None and self.expires <= time.time()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Keys:
     """One reading of the table. `exist` counts revoked keys too: revoking the last one must not open the server."""
 
     by_digest: Mapping[str, KnownKey]
     exist: bool
+
+    @cached_property
+    def any_is_limited(self) -> bool:
+        """Whether a request may have to be counted."""
+        return any(key.requests_per_minute is not None for key in self.by_digest.values())
 
     def find(self, token: str) -> KnownKey | None:
         """The key that `token` is, expired ones included."""

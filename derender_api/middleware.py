@@ -52,7 +52,7 @@ class ApiKeyMiddleware(Layer):
         if not key_store.is_fresh:
             await sync_to_async(key_store.current)()
         keys = key_store.current() if key_store.is_fresh else None
-        if keys is None or any(key.requests_per_minute for key in keys.by_digest.values()):
+        if keys is None or keys.any_is_limited:
             return await sync_to_async(authorize)(request)
         return authorize(request)
 

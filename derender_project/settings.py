@@ -170,6 +170,9 @@ SPECTACULAR_SETTINGS = {
     # The wire models describe themselves in the JSON Schema of OpenAPI 3.1.
     "OAS_VERSION": "3.1.1",
     "SERVE_INCLUDE_SCHEMA": False,
+    # A key is demanded below /v1 where there is any: the page at /docs has a field for it.
+    "APPEND_COMPONENTS": {"securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
+    "SECURITY": [{}, {"key": []}],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",

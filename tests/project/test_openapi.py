@@ -18,6 +18,8 @@ def test_the_document_names_every_route(client: Client) -> None:
 
     assert document["info"]["title"] == "derender"
     assert set(document["paths"]) == {
+        "/v1/chat/completions",
+        "/v1/completions",
         "/v1/chat/completions/derender",
         "/v1/completions/derender",
         "/v1/chat/completions/render",

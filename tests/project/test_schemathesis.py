@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import schemathesis
 from django.core.handlers.wsgi import WSGIHandler
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -21,8 +23,13 @@ PATHS = sorted({f"/{route.pattern}" for route in urlpatterns} - {"/openapi.json"
 
 @pytest.fixture(scope="module", autouse=True)
 def _model() -> Iterator[None]:
+    """A served model, and requests that leave the database alone, as those of Django's own test client do."""
+    for signal in (request_started, request_finished):
+        signal.disconnect(close_old_connections)
     with parsed_model():
         yield
+    for signal in (request_started, request_finished):
+        signal.connect(close_old_connections)
 
 
 @pytest.fixture(scope="module")
