@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from derender_api.api_keys import KnownKey, key_store
 from derender_api.conf import conf
 from derender_api.exceptions import Forbidden, KeysUnreadable, Unauthorized
-from derender_api.rate_limit import require_rate
+from derender_api.rate_limit import rate_limiter
 
 PROTECTED = ("/v1", "/v2", "/inference", "/cohere")
 """Path prefixes that need an API key (protocol 1)."""
@@ -44,7 +44,7 @@ def authorize(request: HttpRequest) -> KnownKey | None:
         raise Unauthorized("The API key has expired.")
     key_store.note_use(key)
     if key.requests_per_minute is not None:
-        require_rate(key.id, key.requests_per_minute)
+        rate_limiter.require(key.id, key.requests_per_minute)
     return key
 
 

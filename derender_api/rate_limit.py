@@ -16,20 +16,32 @@ logger = logging.getLogger(__name__)
 WINDOW_SECONDS = 60
 
 
-def require_rate(key_id: int, limit: int) -> None:
-    """Count one request of the key; raises RateLimited above `limit` in this minute of the clock.
+class RateLimiter:
+    """Counts requests by key. A cache that does not answer limits nothing: it must not stop the service."""
 
-    A cache that does not answer limits nothing: it must not stop the service.
-    """
-    now = time.time()
-    window = int(now // WINDOW_SECONDS)
-    name = f"derender:rate:{key_id}:{window}"
+    def __init__(self) -> None:
+        self._cache_lost = False
+
+    def require(self, key_id: int, limit: int) -> None:
+        """Count one request of the key; raises RateLimited above `limit` in this minute of the clock."""
+        now = time.time()
+        window = int(now // WINDOW_SECONDS)
+        try:
+            count = _counted(f"derender:rate:{key_id}:{window}")
+        except Exception:  # each backend of the cache has errors of its own
+            if not self._cache_lost:
+                logger.warning("Requests of API keys are not counted: the cache does not answer", exc_info=True)
+            self._cache_lost = True
+            return
+        self._cache_lost = False
+        if count > limit:
+            raise RateLimited(limit, retry_after=max(1, round((window + 1) * WINDOW_SECONDS - now)))
+
+
+def _counted(name: str) -> int:
     cache = caches["limits"]
-    try:
-        cache.add(name, 0, timeout=2 * WINDOW_SECONDS)
-        count = cache.incr(name)
-    except Exception:  # each backend of the cache has errors of its own
-        logger.warning("requests of an API key are not counted", exc_info=True)
-        return
-    if count > limit:
-        raise RateLimited(limit, retry_after=max(1, round((window + 1) * WINDOW_SECONDS - now)))
+    cache.add(name, 0, timeout=2 * WINDOW_SECONDS)
+    return int(cache.incr(name))
+
+
+rate_limiter = RateLimiter()

@@ -158,7 +158,9 @@ class TestRate:
         }
         assert asked(client, other).status_code == 200
 
-    def test_a_cache_that_is_gone_limits_nothing(self, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_cache_that_is_gone_limits_nothing(
+        self, client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
         _, key = ApiKey.make(name="a", requests_per_minute=1)
 
         def fail(*args: Any, **kwargs: Any) -> None:
@@ -167,6 +169,9 @@ class TestRate:
         monkeypatch.setattr(type(caches["limits"]), "incr", fail)
 
         assert [asked(client, key).status_code for _ in range(3)] == [200, 200, 200]
+        assert [record.message for record in caplog.records] == [
+            "Requests of API keys are not counted: the cache does not answer"
+        ]
 
 
 class TestDatabaseGone:
