@@ -1,6 +1,7 @@
 """Tables of the workbench: runs of the parity suites with their figures, and cases saved in the playground."""
 
-from typing import ClassVar
+import json
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.db import models
@@ -85,7 +86,7 @@ class SavedCase(models.Model):
     case_id = models.SlugField(max_length=100, unique=True, help_text="The case's id in its suite.")
     note = models.TextField(blank=True, help_text="What it is about.")
     profile = models.JSONField(help_text="An entry of profiles.json.")
-    case = models.JSONField(help_text="A line of cases.jsonl.gz.")
+    line = models.TextField(help_text="A line of cases.jsonl.gz; as text, since databases change the order of keys.")
     created = models.DateTimeField(auto_now_add=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
 
@@ -97,3 +98,9 @@ class SavedCase(models.Model):
 
     def __str__(self) -> str:
         return self.case_id
+
+    @property
+    def case(self) -> dict[str, Any]:
+        """The case."""
+        found: dict[str, Any] = json.loads(self.line)
+        return found

@@ -99,7 +99,7 @@ class Migration(migrations.Migration):
                 ("case_id", models.SlugField(help_text="The case's id in its suite.", max_length=100, unique=True)),
                 ("note", models.TextField(blank=True, help_text="What it is about.")),
                 ("profile", models.JSONField(help_text="An entry of profiles.json.")),
-                ("case", models.JSONField(help_text="A line of cases.jsonl.gz.")),
+                ("line", models.TextField(help_text="A line of cases.jsonl.gz; as text, since databases change the order of keys.")),
                 ("created", models.DateTimeField(auto_now_add=True)),
                 (
                     "created_by",

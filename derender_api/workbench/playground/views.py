@@ -172,7 +172,7 @@ def _save(request: HttpRequest, form: PlaygroundForm, experiment: Experiment, an
         case_id=case_id,
         note=request.POST.get("note", "").strip(),
         profile=storable(profile_of(experiment)),
-        case=storable(case_of(experiment, answers, case_id=case_id)),
+        line=json.dumps(case_of(experiment, answers, case_id=case_id)),
         created_by_id=request.user.pk,
     )
     try:
