@@ -7,14 +7,15 @@ import pytest
 from django.db import connection
 
 from derender_api.api_keys import key_store
-from tests import postgresql
+from tests import browsers, postgresql
 
 
 def pytest_report_header() -> list[str]:
-    """Which databases are tested, so that a machine without PostgreSQL shows."""
+    """Which databases and browsers are tested, so that a machine without PostgreSQL or Chromium shows."""
     used = connection.vendor
     others = "with" if postgresql.is_tested() else "without (not installed)"
-    return [f"database: {used}", f"tests of servers: sqlite, {others} postgresql"]
+    browser = "with" if browsers.is_tested() else "without (not installed)"
+    return [f"database: {used}", f"tests of servers: sqlite, {others} postgresql, {browser} browser"]
 
 
 @pytest.fixture(autouse=True)
