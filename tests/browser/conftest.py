@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from derender_api.model_sources import DEMO_FOLDER
+from tests import browsers
 from tests.derender_api.workbench.suites import RECORDED, changed_suite, unchanged_suite
 from tests.servers import MANAGE, REPOSITORY, Server, migrate, serving
 
@@ -23,8 +24,9 @@ SUITES = ("json_more", "deepseek_more", "kimi_more")
 CASES = 40
 """Cases of each."""
 WINDOW = {"width": 1280, "height": 900}
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SCREENSHOTS = Path(os.environ.get("DERENDER_SCREENSHOTS", REPOSITORY / ".cache" / "screenshots"))
+
+collect_ignore_glob = [] if browsers.is_tested() else ["test_*.py"]
 
 Shot = Callable[[Page, str], None]
 
@@ -57,12 +59,11 @@ def create_administrator(folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Headless Chromium: the machine's own, else the one that Playwright has installed."""
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    """Headless Chromium."""
     with sync_playwright() as playwright:
         # Root has no sandbox, and containers have little shared memory.
         chromium = playwright.chromium.launch(
-            executable_path=found, args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+            executable_path=browsers.installed(), args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
         )
         yield chromium
         chromium.close()
