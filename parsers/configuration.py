@@ -13,7 +13,11 @@ from pydantic import TypeAdapter, ValidationError
 
 ENGINE_URL = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?")
 
-TokenizerMode = Literal["auto", "hf", "slow", "mistral"]
+TokenizerMode = Literal[
+    "auto", "hf", "slow", "mistral", "deepseek_v32", "deepseek_v4", "deepseek_v41", "kimi_k3", "cohere"
+]
+ENCODER_MODES = frozenset({"deepseek_v32", "deepseek_v4", "deepseek_v41", "kimi_k3", "cohere"})
+"""Tokenizer modes in which vLLM renders chats with an encoder in Python instead of a template."""
 StreamStateFormat = Literal["replay", "compact"]
 ContentFormat = Literal["auto", "string", "openai"]
 
@@ -34,7 +38,8 @@ class ModelConfiguration:
     """One served model.
 
     `model` is a folder or a hub id. `name` defaults to `model`. `aliases` are further names it answers to.
-    `tokenizer` (folder or hub id) defaults to `model`; `chat_template` is a file or the template's text.
+    `tokenizer` (folder or hub id) defaults to `model`; of `tokenizer_mode`, the modes of encoders only matter to
+    rendering; `chat_template` is a file or the template's text.
     `max_model_len` of None means: from the model's config.json. `max_logprobs` of -1 means no limit.
     `stream_state_format` is the form of stream states where a stream asks for none.
     For rendering: `chat_template_content_format` says whether templates get a message's content as text or as a list of
@@ -105,6 +110,11 @@ class ModelConfiguration:
     def tokenizer_source(self) -> str:
         """Folder or hub id the tokenizer is loaded from."""
         return self.tokenizer or self.model
+
+    @property
+    def needs_encoder(self) -> bool:
+        """Whether chats of this model would be rendered by an encoder that is not here."""
+        return self.tokenizer_mode in ENCODER_MODES and self.chat_template is None
 
     @property
     def active_tool_parser(self) -> str | None:

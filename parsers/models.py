@@ -16,6 +16,11 @@ class TokenizerMode(models.TextChoices):
     HF = "hf", "hf (fast)"
     SLOW = "slow", "slow"
     MISTRAL = "mistral", "mistral"
+    DEEPSEEK_V32 = "deepseek_v32", "deepseek_v32"
+    DEEPSEEK_V4 = "deepseek_v4", "deepseek_v4"
+    DEEPSEEK_V41 = "deepseek_v41", "deepseek_v41"
+    KIMI_K3 = "kimi_k3", "kimi_k3"
+    COHERE = "cohere", "cohere"
 
 
 class StreamStateFormat(models.TextChoices):

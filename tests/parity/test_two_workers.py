@@ -75,7 +75,7 @@ def test_calls_land_on_either_worker(tmp_path: Path) -> None:
         values = {
             "name": f"model-{number}",
             "model": str(folder),
-            "tokenizer_mode": "mistral" if configuration.tokenizer_mode == "mistral" else "auto",
+            "tokenizer_mode": configuration.tokenizer_mode,
             "tool_call_parser": configuration.tool_call_parser,
             "reasoning_parser": configuration.reasoning_parser,
             "enable_auto_tool_choice": configuration.enable_auto_tool_choice,

@@ -76,7 +76,7 @@ def test_the_tool_parser_runs_only_with_automatic_tool_choice() -> None:
         ({"model": "m", "max_logprobs": -2}, "m: max_logprobs must be -1 (no limit) or more"),
         (
             {"model": "m", "tokenizer_mode": "quick"},
-            "m: tokenizer_mode: Input should be 'auto', 'hf', 'slow' or 'mistral'",
+            "m: tokenizer_mode: Input should be 'auto', 'hf', 'slow', 'mistral', 'deepseek_v32', ",
         ),
         ({"model": "m", "aliases": "a"}, "m: aliases: Input should be a valid tuple"),
         ({"model": "m", "aliases": ["m"]}, "m: aliases must be different from each other and not empty."),

@@ -8,7 +8,7 @@ import time
 from argparse import ArgumentTypeError
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -17,7 +17,12 @@ from derender_api.authorization import lets_everyone_in
 from derender_api.catalog import catalog
 from derender_api.model_sources import read_config_file
 from derender_api.server import ServerError, ServerOptions, default_workers, run_server
-from parsers.configuration import ModelConfiguration, ModelConfigurationError, configuration_from_mapping
+from parsers.configuration import (
+    ModelConfiguration,
+    ModelConfigurationError,
+    TokenizerMode,
+    configuration_from_mapping,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -144,7 +149,7 @@ def _add_model_arguments(group: Any) -> None:
     group.add_argument("--served-model-name", nargs="+", metavar="NAME", help="names in requests; the first in answers")
     group.add_argument("--tokenizer", help="folder or hub id of the tokenizer (default: MODEL)")
     group.add_argument("--revision", help="revision of the hub repository")
-    group.add_argument("--tokenizer-mode", choices=("auto", "hf", "slow", "mistral"))
+    group.add_argument("--tokenizer-mode", choices=get_args(TokenizerMode))
     group.add_argument("--tool-call-parser", metavar="PARSER")
     group.add_argument("--reasoning-parser", metavar="PARSER")
     group.add_argument("--enable-auto-tool-choice", action="store_true", help="without it the tool parser does not run")

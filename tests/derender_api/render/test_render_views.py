@@ -237,3 +237,13 @@ def test_every_field_of_an_openai_client_is_accepted(model):
     }
 
     assert post(CHAT, body)[0] == 200
+
+
+def test_encoders_of_vllm_are_not_imitated():
+    with served(tokenizer_mode="deepseek_v32"):
+        assert post(CHAT, {"messages": MESSAGES}) == error(
+            "Chats of --tokenizer-mode deepseek_v32 are not rendered here: its encoder is vLLM's. Serve the model with "
+            "a --chat-template."
+        )
+    with served(tokenizer_mode="deepseek_v32", chat_template="{{ messages[0].content }}"):
+        assert post(CHAT, {"messages": MESSAGES})[0] == 200
