@@ -173,11 +173,11 @@ class TestOverload:
         flags = ["--workers", "1", "--threads", "1", "--max-concurrent-requests", "2"]
         large = {
             **BODY,
-            "generate_response": {"request_id": "r", "choices": [{"index": 0, "token_ids": [2541] * 60_000}]},
+            "generate_response": {"request_id": "r", "choices": [{"index": 0, "token_ids": [2541] * 120_000}]},
         }
         with serving(tmp_path, FOLDER, "--served-model-name", "demo", *flags) as server:
-            with ThreadPoolExecutor(8) as pool:
-                waiting = [pool.submit(httpx.post, server.url + CHAT, json=large, timeout=60) for _ in range(8)]
+            with ThreadPoolExecutor(12) as pool:
+                waiting = [pool.submit(httpx.post, server.url + CHAT, json=large, timeout=60) for _ in range(12)]
                 watched = httpx.get(server.url + "/metrics", timeout=60)
                 answers = [each.result() for each in waiting]
             after = httpx.post(server.url + CHAT, json=BODY, timeout=60)
