@@ -7,6 +7,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from derender_api.metrics import COUNTERS, IN_FLIGHT, REQUEST_SECONDS
 from derender_project.environment import MEBIBYTE, Environment, variables_of
 
 HEAD = """# Configuration
@@ -18,6 +19,14 @@ stops it and names the variable. Switches are `1` or `0`; lists are JSON (`["a",
 `DERENDER_` variable that is none of these is reported by `manage.py check`. Flags of `manage.py serve` (`manage.py
 serve --help`) win over variables.
 """
+METRICS = """
+## Metrics
+
+`GET /metrics` has these in Prometheus' text format; `deploy/grafana-dashboard.json` shows all of them.
+
+| metric | labels | |
+|---|---|---|
+"""
 TAIL = """
 ## Notes
 
@@ -25,15 +34,15 @@ TAIL = """
   `revoke_api_key NAME`, or the admin page. A change reaches all workers within `DERENDER_MODELS_REFRESH_SECONDS`.
   While any key is listed, everything below `/v1` needs one. Requests per minute are counted by each worker unless
   `DERENDER_CACHE_URL` is set. Revoked keys stay listed; a table without any key lets everyone in, unless
-  `DERENDER_REQUIRE_API_KEYS` is on.
+  `DERENDER_REQUIRE_API_KEYS` is on. What is not below `/v1` (`/tokenize`, `/metrics`, `/docs`, ...) needs no key, as
+  in vLLM: restrict it in the proxy.
 - **Production mode**: `manage.py check --deploy` says what else an installation should have. Pages are redirected to
   HTTPS; behind a proxy that ends TLS set `DERENDER_BEHIND_PROXY=1`, or the redirect never ends.
 - **Database**: models and keys are read every few seconds. While the database is gone, the last reading is served;
   `GET /ready` says `"database": "lost"` and `"status": "degraded"`, with status 200. `GET /health` stays an empty
   200, as vLLM's.
 - **Metrics**: `GET /metrics` adds up the workers of one server, in a folder that `manage.py serve` makes and removes.
-  Under another WSGI server set `PROMETHEUS_MULTIPROC_DIR` to an empty folder. The path needs no key, as in vLLM:
-  restrict it in the proxy.
+  Under another WSGI server set `PROMETHEUS_MULTIPROC_DIR` to an empty folder.
 - **Logs**: every line has the ID of its request, which the client may choose with `X-Request-Id` and finds in the
   answer. Tokens, prompts and texts of models never reach the log, unless `DERENDER_LOG_CONTENT` is on.
 """
@@ -46,7 +55,14 @@ def markdown() -> str:
         sections.setdefault(_section(field), []).append(_row(name, field))
     tables = (f"\n## {title}\n\n| variable | type | default | |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
               for title, rows in sections.items())  # fmt: skip
-    return HEAD + "".join(tables) + TAIL
+    return HEAD + "".join(tables) + METRICS + "\n".join(_metric_rows()) + "\n" + TAIL
+
+
+def _metric_rows() -> Iterator[str]:
+    for name, (labels, text) in COUNTERS.items():
+        yield f"| `{name}_total` | {', '.join(f'`{label}`' for label in labels)} | {text} |"
+    yield f"| `{REQUEST_SECONDS}` | `path` | Time to answer, a histogram. |"
+    yield f"| `{IN_FLIGHT}` | | Requests that are being answered now, in all workers. |"
 
 
 def rows() -> Iterator[tuple[str, str, str]]:
