@@ -99,7 +99,12 @@ class Migration(migrations.Migration):
                 ("case_id", models.SlugField(help_text="The case's id in its suite.", max_length=100, unique=True)),
                 ("note", models.TextField(blank=True, help_text="What it is about.")),
                 ("profile", models.JSONField(help_text="An entry of profiles.json.")),
-                ("line", models.TextField(help_text="A line of cases.jsonl.gz; as text, since databases change the order of keys.")),
+                (
+                    "line",
+                    models.TextField(
+                        help_text="A line of cases.jsonl.gz; as text, since databases change the order of keys."
+                    ),
+                ),
                 ("created", models.DateTimeField(auto_now_add=True)),
                 (
                     "created_by",

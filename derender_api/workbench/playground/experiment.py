@@ -70,9 +70,11 @@ class Answers:
     chunks: Sequence[Any]
 
     @property
-    def is_refused(self) -> bool:
-        """Whether the stream was refused."""
-        return self.status != 200
+    def refusal(self) -> Mapping[str, Any] | None:
+        """Status and body of the first refusal; None where both were answered."""
+        if self.oneshot["status"] != 200:
+            return self.oneshot
+        return None if self.status == 200 else {"status": self.status, "body": self.chunks[0]}
 
 
 def answers_to(experiment: Experiment) -> Answers:

@@ -95,9 +95,10 @@ def _page(
             "tokens": [_shown(token) for token in tokens or ()],
             "legend": _legend(tokens or ()),
             "steps": _steps(experiment, answers),
-            "refused": answers.is_refused or answers.oneshot["status"] != 200,
+            "refusal": answers.refusal,
+            "refusal_text": json.dumps(answers.refusal, indent=2, ensure_ascii=False),
             "parser_failed": tokens is None,
-            "stream_json": {"bounds": experiment.bounds, "chunks": answers.chunks, "refused": answers.is_refused},
+            "stream_json": {"bounds": experiment.bounds, "chunks": answers.chunks},
             "oneshot_text": json.dumps(answers.oneshot, indent=2, ensure_ascii=False),
             "stops": bool(experiment.request.get("stop")),
             "may_save": request.user.has_perm("workbench.add_savedcase"),
@@ -107,7 +108,7 @@ def _page(
 
 def _traced(experiment: Experiment, answers: Answers) -> list[TracedToken] | None:
     """The tokens; none where the request was refused. None where the parser fails, which the service survives."""
-    if answers.oneshot["status"] != 200:
+    if answers.refusal:
         return []
     try:
         return trace(experiment)
@@ -148,7 +149,7 @@ def _legend(tokens: Sequence[TracedToken]) -> list[dict[str, Any]]:
 
 def _steps(experiment: Experiment, answers: Answers) -> list[dict[str, Any]]:
     """The chunks of the stream, each with its tokens and what it adds."""
-    if answers.is_refused:
+    if answers.refusal:
         return []
     return [
         {

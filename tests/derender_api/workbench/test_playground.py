@@ -24,7 +24,7 @@ from derender_api.parity.tokenizers import locate
 from derender_api.workbench.models import Difference, ParityRun, ProfileFigures, SavedCase
 from derender_api.workbench.playground.attribution import Kind
 from derender_api.workbench.playground.examples import example
-from derender_api.workbench.playground.experiment import Experiment, answers_to
+from derender_api.workbench.playground.experiment import Answers, Experiment, answers_to
 from derender_api.workbench.playground.tracing import TracedToken, trace
 from tests.derender_api.workbench.suites import RECORDED
 
@@ -95,8 +95,14 @@ class TestExperiment:
     def test_a_refused_request_says_why(self, demo: LoadedModel) -> None:
         answers = answers_to(experiment(demo, request={"messages": [], "tools": "no list"}))
 
-        assert answers.is_refused
+        assert answers.refusal is answers.oneshot
         assert answers.oneshot["status"] == 400
+
+    def test_a_refused_stream_says_why(self) -> None:
+        error = {"error": {"message": "no"}}
+
+        assert Answers({"status": 200}, 400, [error]).refusal == {"status": 400, "body": error}
+        assert Answers({"status": 200}, 200, []).refusal is None
 
     def test_what_became_of_each_token(self, demo: LoadedModel) -> None:
         tokens = trace(experiment(demo))
