@@ -5,20 +5,23 @@ from typing import Any
 from derender_api.catalog import catalog
 from derender_api.exceptions import BadRequest
 from derender_api.loaded_model import LoadedModel
+from derender_api.protocol.rules import CONTINUES_AND_GENERATES
 from derender_api.protocol.tokenize import DetokenizeRequest, TokenizeChatRequest, TokenizePromptRequest
-from derender_api.render.chat_text import chat_text
+from derender_api.render.chat_text import chat_text, check_trust
+from derender_api.render.families import is_harmony
+from derender_api.render.harmony import harmony_tokens
+from derender_api.render.mistral import mistral_tokens
+from derender_api.render.prompt import check_encodable
 from derender_api.render.tools import tool_objects
 
 
 def tokenize(request: TokenizePromptRequest | TokenizeChatRequest) -> dict[str, Any]:
     """Token IDs of a text or a rendered conversation, on request with their vocabulary pieces."""
     model = catalog.resolve(request.model or None)
-    text = request.prompt if isinstance(request, TokenizePromptRequest) else _chat_text(request, model)
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise BadRequest(str(error)) from error
-    tokens = model.tokenizer.encode(text, add_special_tokens=request.add_special_tokens)
+    if isinstance(request, TokenizePromptRequest):
+        tokens = _encode(request.prompt, request, model)
+    else:
+        tokens = _chat_tokens(request, model)
     return {
         "count": len(tokens),
         "max_model_len": model.max_model_len,
@@ -27,19 +30,35 @@ def tokenize(request: TokenizePromptRequest | TokenizeChatRequest) -> dict[str, 
     }
 
 
-def _chat_text(request: TokenizeChatRequest, model: LoadedModel) -> str:
-    return chat_text(
-        request.messages,
-        model,
-        tools=tool_objects(request.tools),
-        kwargs={
-            **model.configuration.default_chat_template_kwargs,
-            **(request.chat_template_kwargs or {}),
-            "add_generation_prompt": request.add_generation_prompt,
-            "continue_final_message": request.continue_final_message,
-        },
-        chat_template=request.chat_template,
-    )
+def _encode(text: str, request: TokenizePromptRequest | TokenizeChatRequest, model: LoadedModel) -> list[int]:
+    check_encodable(text)
+    return model.tokenizer.encode(text, add_special_tokens=request.add_special_tokens)
+
+
+def _chat_tokens(request: TokenizeChatRequest, model: LoadedModel) -> list[int]:
+    """What /render makes of a conversation, but that arguments which only templates have do not matter to others."""
+    tools = tool_objects(request.tools)
+    if is_harmony(model):
+        if request.continue_final_message and request.add_generation_prompt:
+            raise BadRequest(CONTINUES_AND_GENERATES)
+        return harmony_tokens(request.messages, model, tools=tools)
+    if model.tokenizer.chat_encoder is not None:
+        check_trust(request.chat_template, request.chat_template_kwargs or {}, model)
+        return mistral_tokens(
+            request.messages,
+            model.tokenizer.chat_encoder,
+            tools=tools,
+            add_generation_prompt=request.add_generation_prompt,
+            continue_final_message=request.continue_final_message,
+        )
+    kwargs = {
+        **model.configuration.default_chat_template_kwargs,
+        **(request.chat_template_kwargs or {}),
+        "add_generation_prompt": request.add_generation_prompt,
+        "continue_final_message": request.continue_final_message,
+    }
+    text = chat_text(request.messages, model, tools=tools, kwargs=kwargs, chat_template=request.chat_template)
+    return _encode(text, request, model)
 
 
 def detokenize(request: DetokenizeRequest) -> dict[str, Any]:

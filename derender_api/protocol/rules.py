@@ -25,13 +25,15 @@ OUTPUT_OPTIONS = {  # every key of structured outputs with its default, in the o
     "_backend_was_auto": False,
 }
 
+CONTINUES_AND_GENERATES = "Cannot set both `continue_final_message` and `add_generation_prompt` to True."
+
 Request = Mapping[str, Any]
 
 
 def check_chat_request(request: Request) -> None:
     """Raise RequestRuleViolation for the first rule that a `chat_request` breaks."""
     if request.get("continue_final_message") and request.get("add_generation_prompt"):
-        raise Violation("Cannot set both `continue_final_message` and `add_generation_prompt` to True.")
+        raise Violation(CONTINUES_AND_GENERATES)
     _check_tools(request)
     _check_structured_outputs(request, param=None)
     _check_logprob_token_ids(request, is_on=bool(request.get("logprobs")), demand="set to true")

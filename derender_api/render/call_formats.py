@@ -1,7 +1,6 @@
 """Which grammar the calls of each tool parser have."""
 
 from collections.abc import Mapping
-from enum import Enum, auto
 
 from derender_api.loaded_model import LoadedModel
 from derender_api.render.grammars.base import CallGrammar
@@ -47,50 +46,6 @@ GRAMMARS: Mapping[str, CallGrammar] = {
 }
 HY_V4 = "hy_v4"
 HY_SUFFIX = ":6124c78e"
-
-
-class CallsAre(Enum):
-    """What forced calls are where a parser has no grammar."""
-
-    FREE = auto()
-    JSON = auto()
-    MISTRAL_JSON = auto()
-    TEMPLATE = auto()
-
-
-JSON_PARSERS = frozenset(
-    {
-        "apertus",
-        "ernie45",
-        "functiongemma",
-        "gigachat3",
-        "granite",
-        "granite-20b-fc",
-        "granite4",
-        "hunyuan_a13b",
-        "hy_v3",
-        "internlm",
-        "jamba",
-        "lfm2",
-        "llama4_pythonic",
-        "minicpm5",
-        "olmo3",
-        "phi4_mini_json",
-        "pythonic",
-        "seed_oss",
-        "step3",
-        "xlam",
-    }
-)
-
-
-def calls_are(parser: str | None) -> CallsAre:
-    """What forced calls of a parser without a grammar are."""
-    if parser in JSON_PARSERS:
-        return CallsAre.JSON
-    if parser == "mistral":
-        return CallsAre.MISTRAL_JSON
-    return CallsAre.TEMPLATE if parser == "hf" else CallsAre.FREE
 
 
 def call_grammar(parser: str, model: LoadedModel) -> CallGrammar | None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from derender_api.exceptions import RequestRuleViolation
 from derender_api.loaded_model import LoadedModel
 from derender_api.protocol.render import ChatRenderRequest
 from derender_api.render.chat_text import chat_text
@@ -10,6 +11,8 @@ from derender_api.render.families import is_harmony
 from derender_api.render.harmony import harmony_tokens
 from derender_api.render.mistral import mistral_tokens
 from derender_api.render.prompt import Prompt, given_prompt, prompt_of_ids, prompt_of_text, ready_prompt
+
+NO_TEMPLATES = "chat_template is not supported for Mistral tokenizers."
 
 
 def chat_prompt(
@@ -25,9 +28,18 @@ def chat_prompt(
     if request.tool_choice == "none" and model.configuration.exclude_tools_when_tool_choice_none:
         tools = None
     if is_harmony(model):
-        return ready_prompt(harmony_tokens(request, model, tools=tools), model)
+        token_ids = harmony_tokens(request.messages, model, tools=tools, effort=request.reasoning_effort)
+        return ready_prompt(token_ids, model)
     if model.tokenizer.chat_encoder is not None:
-        token_ids = mistral_tokens(request, model.tokenizer.chat_encoder, tools=tools)
+        if request.chat_template is not None or request.chat_template_kwargs is not None:
+            raise RequestRuleViolation(NO_TEMPLATES, param="chat_template")
+        token_ids = mistral_tokens(
+            request.messages,
+            model.tokenizer.chat_encoder,
+            tools=tools,
+            add_generation_prompt=request.add_generation_prompt,
+            continue_final_message=request.continue_final_message,
+        )
         return prompt_of_ids(token_ids, request, model)
     text = chat_text(request.messages, model, tools=tools, kwargs=kwargs, chat_template=request.chat_template)
     return prompt_of_text(text, request, model, with_offsets=bool(request.return_token_offsets))

@@ -41,9 +41,7 @@ def chat_text(
     Raises BadRequest for what the request may not do and for whatever the template raises: templates say in words what
     is wrong with a conversation.
     """
-    own = chat_template if chat_template is not None else kwargs.get("chat_template")
-    if own is not None and not model.configuration.trust_request_chat_template:
-        raise BadRequest(UNTRUSTED)
+    check_trust(chat_template, kwargs, model)
     template = chat_template or model.tokenizer.chat_template
     if not messages:
         raise BadRequest(EMPTY)
@@ -66,6 +64,13 @@ def chat_text(
         return render_conversation(**arguments)
     except Exception as error:
         raise BadRequest(str(error) or type(error).__name__) from error
+
+
+def check_trust(chat_template: str | None, kwargs: Mapping[str, Any], model: LoadedModel) -> None:
+    """Raise BadRequest for a request with a template of its own where the model trusts none."""
+    own = chat_template if chat_template is not None else kwargs.get("chat_template")
+    if own is not None and not model.configuration.trust_request_chat_template:
+        raise BadRequest(UNTRUSTED)
 
 
 def _traits(template: str, model: LoadedModel) -> TemplateTraits:

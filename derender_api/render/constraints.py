@@ -14,7 +14,7 @@ from derender_api.loaded_model import LoadedModel
 from derender_api.protocol.openai_request import GenerationRequest
 from derender_api.protocol.render import ChatRenderRequest
 from derender_api.protocol.rules import OUTPUT_OPTIONS, check_constraint_count
-from derender_api.render.call_formats import CallsAre, call_grammar, calls_are
+from derender_api.render.call_formats import call_grammar
 from derender_api.render.families import is_harmony
 from derender_api.render.grammars.base import CallGrammar, CallTool, guards_calls
 from derender_api.render.grammars.harmony import answer_constraint
@@ -26,6 +26,8 @@ Json = dict[str, Any]
 
 UNCONSTRAINED = "tool_choice: calls of {parser} have no grammar here, so the engine is not held to make one"
 
+TEMPLATE_PARSER = "hf"
+MISTRAL = "mistral"
 NATIVE_CALLS = 11
 """Version of Mistral's format from which on calls are not JSON."""
 
@@ -53,19 +55,18 @@ def chat_constraint(
     named = _named_by_request(request)
     parser = model.configuration.active_tool_parser
     calls = [_call_tool(tool["function"]) for tool in tools]
-    kind = calls_are(parser)
     if not parser or not calls or context.tool_choice in ("none", None):
         return Constraint(_answer(named, model))
-    if kind is CallsAre.TEMPLATE:
+    if parser == TEMPLATE_PARSER:
         _refuse_guarantees(calls, context)
     grammar = call_grammar(parser, model)
     if grammar is not None:
         return Constraint(_with_calls(grammar, calls, named, model, context))
     if not context.forces_call:
         return Constraint(_answer(named, model))
-    if kind is CallsAre.JSON:
+    if _writes_json(model):
         return Constraint(_complete({"json": _json_calls(tools, context)}))
-    if kind is CallsAre.MISTRAL_JSON and not _writes_natively(model) and request.structured_outputs is None:
+    if parser == MISTRAL and not _writes_natively(model) and request.structured_outputs is None:
         return Constraint(_complete({"json": _mistral_calls(tools, context)}))
     return Constraint(_answer(named, model), (UNCONSTRAINED.format(parser=parser),))
 
@@ -155,6 +156,11 @@ def _node(named: Json) -> Node:
 def _inner_tag(text: str) -> Node:
     content = json.loads(text)
     return content.get("format", content)
+
+
+def _writes_json(model: LoadedModel) -> bool:
+    """Whether forced calls are plain JSON instead of the format's own."""
+    return model.plan is not None and model.plan.tools is not None and model.plan.tools.guided_choice
 
 
 def _writes_natively(model: LoadedModel) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from derender_api.conf import conf
 from derender_api.exceptions import BadRequest, RequestRuleViolation
 from derender_api.loaded_model import LoadedModel
-from derender_api.protocol.render import ChatRenderRequest
+from derender_api.protocol.openai_request import ChatMessage
 from derender_api.render.conversation import part_texts, tool_call
 from derender_api.render.harmony_tools import tools_section
 from derender_api.render.prompt import check_encodable
@@ -39,18 +39,21 @@ Message = Mapping[str, Any]
 
 
 def harmony_tokens(
-    request: ChatRenderRequest, model: LoadedModel, *, tools: Sequence[Mapping[str, Any]] | None
+    messages: Sequence[ChatMessage],
+    model: LoadedModel,
+    *,
+    tools: Sequence[Mapping[str, Any]] | None,
+    effort: str | None = None,
 ) -> list[int]:
     """The prompt's token IDs. Raises BadRequest for roles and efforts that Harmony does not have."""
     token_ids: list[int] = []
-    for text, is_special in _prompt(request, tools or ()):
+    for text, is_special in _prompt([each.model_dump(exclude_unset=True) for each in messages], tools or (), effort):
         token_ids += [_special(text, model)] if is_special else _ordinary(text, model)
     return token_ids
 
 
-def _prompt(request: ChatRenderRequest, tools: Sequence[Mapping[str, Any]]) -> Iterator[Part]:
-    yield from _message("system", _system_text(request, has_tools=bool(tools)))
-    messages = [message.model_dump(exclude_unset=True) for message in request.messages]
+def _prompt(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], effort: str | None) -> Iterator[Part]:
+    yield from _message("system", _system_text(effort, has_tools=bool(tools)))
     first = messages[0] if messages and messages[0]["role"] in INSTRUCTIONS else None
     instructions = "".join(part_texts(first.get("content"), 0)) if first else ""
     if instructions or tools:
@@ -61,8 +64,7 @@ def _prompt(request: ChatRenderRequest, tools: Sequence[Mapping[str, Any]]) -> I
     yield "assistant", False
 
 
-def _system_text(request: ChatRenderRequest, *, has_tools: bool) -> str:
-    effort = request.reasoning_effort
+def _system_text(effort: str | None, *, has_tools: bool) -> str:
     if effort == "none":
         raise RequestRuleViolation("Harmony does not support reasoning_effort='none'", param="reasoning_effort")
     if effort is not None and effort not in EFFORTS:
@@ -86,17 +88,18 @@ def _conversation(messages: Sequence[Message], *, start: int) -> Iterator[Part]:
     answers = [index for index, message in enumerate(messages) if _is_answer(message)]
     for index in range(start, len(messages)):
         message = messages[index]
-        text = "".join(part_texts(message.get("content"), index))
+        texts = part_texts(message.get("content"), index)
+        text = "".join(texts)
         match message["role"]:
             case "assistant":
                 thinks = not answers or index > answers[-1]
-                yield from _assistant(message, text, index, keeps_thoughts=thinks)
+                yield from _assistant(message, texts, index, keeps_thoughts=thinks)
             case "tool":
                 call_id = message.get("tool_call_id")
                 name = names.get(call_id, "") if isinstance(call_id, str) else ""
                 yield from _message(f"functions.{name}", text, channel="commentary to=assistant")
             case "user":
-                yield from _message("user", text)
+                yield from _message("user", *texts)
             case "system" | "developer":
                 yield from _message("developer", f"# Instructions\n\n{text}")
             case role:
@@ -111,13 +114,16 @@ def _is_answer(message: Message) -> bool:
     return message["role"] == "assistant" and bool(message.get("content")) and not message.get("tool_calls")
 
 
-def _assistant(message: Message, text: str, index: int, *, keeps_thoughts: bool) -> Iterator[Part]:
+def _assistant(message: Message, texts: Sequence[str], index: int, *, keeps_thoughts: bool) -> Iterator[Part]:
     thoughts = message.get("reasoning") or message.get("reasoning_content")
     calls = message.get("tool_calls") or ()
     if keeps_thoughts and isinstance(thoughts, str) and thoughts:
         yield from _message("assistant", thoughts, channel="analysis")
-    if text:
-        yield from _message("assistant", text, channel="commentary" if calls else "final")
+    text = "".join(texts)
+    if text and calls:
+        yield from _message("assistant", text, channel="commentary")
+    elif text:
+        yield from _message("assistant", *texts, channel="final")
     for number, call in enumerate(calls):
         name = tool_call(call, f"messages.{index}.tool_calls.{number}")["function"]["name"]
         # What the model wrote, not what it means.
@@ -126,14 +132,16 @@ def _assistant(message: Message, text: str, index: int, *, keeps_thoughts: bool)
         )
 
 
-def _message(author: str, text: str, *, channel: str = "", end: str = "<|end|>") -> Iterator[Part]:
+def _message(author: str, *texts: str, channel: str = "", end: str = "<|end|>") -> Iterator[Part]:
+    """A message. No token spans two of its texts."""
     yield "<|start|>", True
     yield author, False
     if channel:
         yield "<|channel|>", True
         yield channel, False
     yield "<|message|>", True
-    yield text, False
+    for text in texts:
+        yield text, False
     yield end, True
 
 

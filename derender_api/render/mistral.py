@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from derender_api.exceptions import BadRequest, RequestRuleViolation
-from derender_api.protocol.render import ChatRenderRequest
+from derender_api.exceptions import BadRequest
+from derender_api.protocol.openai_request import ChatMessage
 from derender_api.render.conversation import part_texts, tool_call
 from derender_api.tokenization.handle import ChatEncoder
 
@@ -15,30 +15,36 @@ GENERATION_AFTER_ASSISTANT = (
     "`continue_final_message` instead."
 )
 CONTINUES_NO_ASSISTANT = "Cannot set `continue_final_message` to True when the last message is not from the assistant."
+CONTINUES_AND_GENERATES = "Cannot set both `add_generation_prompt` and `continue_final_message` to True."
 EMPTY = "Cannot apply chat template to an empty conversation. Provide at least one message."
 
 Message = dict[str, Any]
 
 
 def mistral_tokens(
-    request: ChatRenderRequest, encoder: ChatEncoder, *, tools: Sequence[Mapping[str, Any]] | None
+    conversation: Sequence[ChatMessage],
+    encoder: ChatEncoder,
+    *,
+    tools: Sequence[Mapping[str, Any]] | None,
+    add_generation_prompt: bool,
+    continue_final_message: bool,
 ) -> list[int]:
     """The prompt's token IDs. Raises BadRequest for what the library refuses."""
-    if request.chat_template is not None or request.chat_template_kwargs is not None:
-        raise RequestRuleViolation("chat_template is not supported for Mistral tokenizers.", param="chat_template")
-    messages = [_message(each.model_dump(exclude_unset=True), index) for index, each in enumerate(request.messages)]
+    if add_generation_prompt and continue_final_message:
+        raise BadRequest(CONTINUES_AND_GENERATES)
+    messages = [_message(each.model_dump(exclude_unset=True), index) for index, each in enumerate(conversation)]
     if not messages:
         raise BadRequest(EMPTY)
     ends_with_assistant = messages[-1]["role"] == "assistant"
-    if request.continue_final_message and not ends_with_assistant:
+    if continue_final_message and not ends_with_assistant:
         raise BadRequest(CONTINUES_NO_ASSISTANT)
-    if request.add_generation_prompt and ends_with_assistant:
+    if add_generation_prompt and ends_with_assistant:
         raise BadRequest(GENERATION_AFTER_ASSISTANT)
     try:
         return encoder.encode(
             messages,
             tools=[_tool(tool["function"]) for tool in tools] if tools else None,
-            continue_final_message=request.continue_final_message,
+            continue_final_message=continue_final_message,
         )
     except ValueError as error:
         raise BadRequest(str(error)) from error

@@ -72,3 +72,12 @@ def test_mistral_tokenizers_keep_control_tokens_in_detokenize():
     with served("mistral_tekken_v13", tokenizer_mode="mistral"):
         assert post("/detokenize", {"tokens": [9, 12, 1001]}) == (200, {"prompt": "[TOOL_CALLS][IMG_BREAK]х"})
         assert post("/tokenize", {"prompt": "a"})[1]["tokens"] == [1, 197]
+
+
+def test_a_mistral_conversation_is_encoded_without_a_template():
+    with served("mistral_tekken_v13", tokenizer_mode="mistral"):
+        assert post("/tokenize", {"messages": MESSAGES})[1]["tokens"] == [1, 3, 7201, 4]
+        both = {"messages": MESSAGES, "continue_final_message": True}
+        assert post("/tokenize", both) == error(
+            "Cannot set both `add_generation_prompt` and `continue_final_message` to True."
+        )
