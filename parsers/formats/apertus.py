@@ -106,17 +106,7 @@ class ApertusCalls(CallStage):
         elif state.phase in ("content", "text"):
             self._content(state.held)
 
-    def _step(self, text: str, position: int) -> int:
-        match self.state.phase:
-            case "content":
-                return self._find(text, position)
-            case "list":
-                return self._read_on(text, position)
-            case "text":
-                self._content(text[position:])
-        return len(text)
-
-    def _find(self, text: str, position: int) -> int:
+    def _in_content(self, text: str, position: int) -> int:
         """Up to a prefix. A suffix is left out once there was a list."""
         state = self.state
         end, marker = self._outside.next(text, position)
@@ -140,7 +130,7 @@ class ApertusCalls(CallStage):
         state.first, state.sent, state.named, state.unsent, state.tail = state.index + 1, False, False, "", ""
         self._mark = len(self._events)
 
-    def _read_on(self, text: str, position: int) -> int:
+    def _in_list(self, text: str, position: int) -> int:
         """Up to the suffix. In a string it is data, unless brackets before it show that a quote is missing."""
         state = self.state
         end, suffix = self._inside.next(text, position)

@@ -91,7 +91,15 @@ class CallStage(ToolStage):
         """Whether a call is out, so that nothing can be given back."""
 
     def _step(self, text: str, position: int) -> int:
-        """Deals with some of `text` from `position` on, within one phase; the position behind it."""
+        """Deals with some of `text` from `position` on, within one phase; the position behind it.
+
+        A phase `x` is read by the method `_in_x`; what has none is not shown.
+        """
+        reader = getattr(self, "_in_" + self.state.phase, None)
+        return reader(text, position) if reader else len(text)
+
+    def _in_text(self, text: str, position: int) -> int:
+        """All of it is content."""
         self._content(text[position:])
         return len(text)
 

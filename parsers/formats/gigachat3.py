@@ -80,21 +80,7 @@ class GigaChatCalls(CallStage):
             self._content(state.held)
         state.raw = []
 
-    def _step(self, text: str, position: int) -> int:
-        match self.state.phase:
-            case "content":
-                return self._find(text, position)
-            case "separated":
-                return self._expect(text, position)
-            case "call":
-                return self._read(text, position)
-            case "behind":
-                return self._find_next(text, position)
-            case "text":
-                self._content(text[position:])
-        return len(text)
-
-    def _find(self, text: str, position: int) -> int:
+    def _in_content(self, text: str, position: int) -> int:
         """Up to a marker. What may begin one but most likely does not is sent at once."""
         state = self.state
         end, marker = self._outside.next(text, position)
@@ -118,7 +104,7 @@ class GigaChatCalls(CallStage):
         """Whether `held` is the end of a word, or a character that begins no token of this vocabulary's markers."""
         return (held == "<" and self._has_tokens) or (self.state.in_word and WORD.startswith(held))
 
-    def _expect(self, text: str, position: int) -> int:
+    def _in_separated(self, text: str, position: int) -> int:
         """White space and a marker, else the separator was text."""
         state = self.state
         start = position
@@ -137,7 +123,7 @@ class GigaChatCalls(CallStage):
             return len(text)
         return start
 
-    def _find_next(self, text: str, position: int) -> int:
+    def _in_behind(self, text: str, position: int) -> int:
         """Another call behind a complete one. Other text is not shown."""
         state = self.state
         end, marker = self._calls.next(text, position)
@@ -155,7 +141,7 @@ class GigaChatCalls(CallStage):
         state = self.state
         state.phase, state.call, state.named, state.blank = "call", CallObjectState(), False, ""
 
-    def _read(self, text: str, position: int) -> int:
+    def _in_call(self, text: str, position: int) -> int:
         state = self.state
         call = CallObject(state.call, STYLE)
         end = call.feed(text, position)

@@ -77,17 +77,7 @@ class Granite4Calls(CallStage):
             self._give_up()
         self._content(state.held)
 
-    def _step(self, text: str, position: int) -> int:
-        match self.state.phase:
-            case "content":
-                return self._outside(text, position)
-            case "block":
-                return self._inside(text, position)
-            case _:
-                self._content(text[position:])
-                return len(text)
-
-    def _outside(self, text: str, position: int) -> int:
+    def _in_content(self, text: str, position: int) -> int:
         state = self.state
         end, tag = self._openings.next(text, position)
         between = text[position:end]
@@ -114,7 +104,7 @@ class Granite4Calls(CallStage):
         self.state.tail = seen[self._closings.next(seen, 0)[0] :] if CLOSING not in seen else ""
         return CLOSING in seen
 
-    def _inside(self, text: str, position: int) -> int:
+    def _in_block(self, text: str, position: int) -> int:
         state = self.state
         end, tag = self._closings.next(text, position)
         state.block.append(text[position:end])

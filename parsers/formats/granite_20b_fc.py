@@ -64,21 +64,7 @@ class MarkedCalls(SteppedCalls):
         if state.phase in ("start", "prose"):
             self._content(state.held)
 
-    def _step(self, text: str, position: int) -> int:
-        match self.state.phase:
-            case "start" | "prose":
-                return self._prose(text, position)
-            case "marked":
-                return self._marked(text, position)
-            case "object":
-                return self._object(text, position)
-            case "behind":
-                return self._behind(text, position)
-            case "text":
-                self._content(text[position:])
-        return len(text)
-
-    def _prose(self, text: str, position: int) -> int:
+    def _in_prose(self, text: str, position: int) -> int:
         """Up to a marker, or to what may begin one."""
         state = self.state
         end, marker = self._marker.next(text, position)
@@ -92,7 +78,9 @@ class MarkedCalls(SteppedCalls):
         state.held = text[end:]
         return len(text)
 
-    def _marked(self, text: str, position: int) -> int:
+    _in_start = _in_prose
+
+    def _in_marked(self, text: str, position: int) -> int:
         character = text[position]
         if character == "{":
             self._begin()
@@ -113,7 +101,7 @@ class MarkedCalls(SteppedCalls):
         state.phase, state.after = "object", ""
         self._fresh = True
 
-    def _object(self, text: str, position: int) -> int:
+    def _in_object(self, text: str, position: int) -> int:
         state = self.state
         call = self._call()
         end = call.feed(text, position)
@@ -124,7 +112,7 @@ class MarkedCalls(SteppedCalls):
             self._reject()
         return end
 
-    def _behind(self, text: str, position: int) -> int:
+    def _in_behind(self, text: str, position: int) -> int:
         state = self.state
         end, marker = self._marker.next(text, position)
         between = text[position:end] + marker

@@ -75,18 +75,7 @@ class TaggedCalls(CallStage):
         if self.state.phase in ("content", "text"):
             self._content(self.state.held)
 
-    def _step(self, text: str, position: int) -> int:
-        """Deals with some of `text` from `position` on; the position behind it."""
-        match self.state.phase:
-            case "content" | "between":
-                return self._find_opening(text, position)
-            case "call":
-                return self._read_on(text, position)
-            case "text":
-                self._content(text[position:])
-        return len(text)
-
-    def _find_opening(self, text: str, position: int) -> int:
+    def _in_content(self, text: str, position: int) -> int:
         end, tag = self._outside.next(text, position)
         if self.state.phase == "content":
             self._content(text[position:end])
@@ -98,7 +87,9 @@ class TaggedCalls(CallStage):
         self.state.held = text[end:]
         return len(text)
 
-    def _read_on(self, text: str, position: int) -> int:
+    _in_between = _in_content
+
+    def _in_call(self, text: str, position: int) -> int:
         """Up to the next tag, or to what may begin one. An opening tag inside a JSON string is data."""
         end, tag = self._inside.next(text, position)
         self._read(text[position:end])

@@ -79,15 +79,7 @@ class HunyuanCalls(WaitingCalls):
             self._content(self.state.held)
         self._send_all()
 
-    def _step(self, text: str, position: int) -> int:
-        match self.state.phase:
-            case "content" | "thought" | "silent":
-                return self._find(text, position)
-            case "list":
-                return self._read(text, position)
-        return len(text)
-
-    def _find(self, text: str, position: int) -> int:
+    def _in_content(self, text: str, position: int) -> int:
         state = self.state
         lexer = self._thought if state.phase == "thought" else self._outside
         end, tag = lexer.next(text, position)
@@ -102,7 +94,10 @@ class HunyuanCalls(WaitingCalls):
             state.phase = "thought" if tag == THINK else "silent" if state.index >= 0 else "content"
         return end + len(tag)
 
-    def _read(self, text: str, position: int) -> int:
+    _in_thought = _in_content
+    _in_silent = _in_content
+
+    def _in_list(self, text: str, position: int) -> int:
         """Up to the beginning or end of a call or of the list, or to what is none."""
         state = self.state
         calls = CallList(state.calls, VERBATIM)
@@ -226,7 +221,7 @@ class HunyuanThoughts(ReasoningStage):
                 case "behind":
                     return
                 case _:
-                    text = self._find(text)
+                    text = self._in_content(text)
 
     def _begin(self, text: str, tags: Sequence[str]) -> str:
         """One of `tags` may stand here; else the answer begins."""
@@ -247,7 +242,7 @@ class HunyuanThoughts(ReasoningStage):
         state.phase = "answer"
         return text
 
-    def _find(self, text: str) -> str:
+    def _in_content(self, text: str) -> str:
         """Up to the end of the thoughts or of the answer; the rest."""
         state = self.state
         thinks = state.phase == "thought"

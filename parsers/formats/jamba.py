@@ -114,19 +114,16 @@ class JambaCalls(SearchingCalls):
         calls = CallList(self.state.calls)
         return calls.in_element and calls.call.in_string and not lacks_quote(self.state.tail, "]")
 
-    def _step(self, text: str, position: int) -> int:
-        match self.state.phase:
-            case "list":
-                return self._read(text, position)
-            case "closed":
-                self._remember(text[position:])
-                if text[position:].strip():
-                    self._reject()
-            case "content" | "text":
-                self._content(text[position:])
+    _in_content = SearchingCalls._in_text
+
+    def _in_closed(self, text: str, position: int) -> int:
+        """Behind the list, before its end token, there is only white space."""
+        self._remember(text[position:])
+        if text[position:].strip():
+            self._reject()
         return len(text)
 
-    def _read(self, text: str, position: int) -> int:
+    def _in_list(self, text: str, position: int) -> int:
         state = self.state
         calls = CallList(state.calls)
         if not calls.in_element and text[position] in SPACE:

@@ -97,21 +97,7 @@ class LlamaCalls(SteppedCalls):
             else:
                 self._run(segment.text)
 
-    def _step(self, text: str, position: int) -> int:
-        match self.state.phase:
-            case "prose":
-                return self._prose(text, position)
-            case "tagged":
-                return self._tagged(text, position)
-            case "object":
-                return self._object(text, position)
-            case "behind":
-                return self._behind(text, position)
-            case "text":
-                self._content(text[position:])
-        return len(text)
-
-    def _prose(self, text: str, position: int) -> int:
+    def _in_prose(self, text: str, position: int) -> int:
         """Up to an object that begins a line; a brace elsewhere in prose ends the search for calls."""
         state = self.state
         at = text.find("{", position)
@@ -133,7 +119,7 @@ class LlamaCalls(SteppedCalls):
             state.phase = "text"
         return at
 
-    def _tagged(self, text: str, position: int) -> int:
+    def _in_tagged(self, text: str, position: int) -> int:
         state = self.state
         if text[position] == "{":
             self._begin()
@@ -156,7 +142,7 @@ class LlamaCalls(SteppedCalls):
         state.phase, state.after = "object", ""
         self._fresh = True
 
-    def _object(self, text: str, position: int) -> int:
+    def _in_object(self, text: str, position: int) -> int:
         state = self.state
         call = self._call()
         end = call.feed(text, position)
@@ -172,7 +158,7 @@ class LlamaCalls(SteppedCalls):
         state = call.state
         return self.state.spoken and state.place == "colon" and state.name is None and state.key not in _FIRST_KEYS
 
-    def _behind(self, text: str, position: int) -> int:
+    def _in_behind(self, text: str, position: int) -> int:
         at = text.find("{", position)
         between = text[position : at if at >= 0 else len(text)]
         state = self.state

@@ -62,17 +62,7 @@ class PhiCalls(CallStage):
             self._reject()
         self._content(self.state.held)
 
-    def _step(self, text: str, position: int) -> int:
-        match self.state.phase:
-            case "content":
-                return self._find(text, position)
-            case "list":
-                return self._read(text, position)
-            case "text":
-                self._content(text[position:])
-        return len(text)
-
-    def _find(self, text: str, position: int) -> int:
+    def _in_content(self, text: str, position: int) -> int:
         state = self.state
         end, word = self._lexer.next(text, position)
         self._content(text[position:end])
@@ -83,7 +73,7 @@ class PhiCalls(CallStage):
         state.phase = "list"
         return end + len(WORD)
 
-    def _read(self, text: str, position: int) -> int:
+    def _in_list(self, text: str, position: int) -> int:
         state = self.state
         calls = CallList(state.calls, EITHER_KEY)
         was_open = calls.in_element

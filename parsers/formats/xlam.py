@@ -81,25 +81,9 @@ class XlamCalls(WaitingCalls):
         self._send_all()
         self._content(state.held)
 
-    def _step(self, text: str, position: int) -> int:
-        match self.state.phase:
-            case "start" | "prose":
-                return self._prose(text, position)
-            case "wrapped":
-                return self._wrapped(text, position)
-            case "list":
-                return self._list(text, position)
-            case "closing":
-                return self._close(text, position)
-            case "end":
-                return self._nothing(text, position)
-            case "text":
-                self._content(text[position:])
-        return len(text)
-
     # --- where a list may begin -----------------------------------------------------------------------------------
 
-    def _prose(self, text: str, position: int) -> int:
+    def _in_prose(self, text: str, position: int) -> int:
         """Up to a marker, or to a bracket that begins the answer.
 
         A single character that may begin a marker is sent at once, so a marker can be out by one character.
@@ -129,7 +113,9 @@ class XlamCalls(WaitingCalls):
         state.out = 0
         return end + len(marker)
 
-    def _wrapped(self, text: str, position: int) -> int:
+    _in_start = _in_prose
+
+    def _in_wrapped(self, text: str, position: int) -> int:
         """White space, the language of a fence, and a list; else it was prose."""
         state = self.state
         inner = text[position:]
@@ -148,7 +134,7 @@ class XlamCalls(WaitingCalls):
 
     # --- the list -------------------------------------------------------------------------------------------------
 
-    def _list(self, text: str, position: int) -> int:
+    def _in_list(self, text: str, position: int) -> int:
         state = self.state
         if state.place == "object":
             return self._element(text, position)
@@ -201,7 +187,7 @@ class XlamCalls(WaitingCalls):
                 self._events.append(CallEnd(state.index, malformed=True))
         state.place, state.call = "between", None
 
-    def _close(self, text: str, position: int) -> int:
+    def _in_closing(self, text: str, position: int) -> int:
         """Between the list and the end of its wrapping there is only white space."""
         state = self.state
         inner = text[position:]
@@ -221,7 +207,7 @@ class XlamCalls(WaitingCalls):
             return position
         return len(text)
 
-    def _nothing(self, text: str, position: int) -> int:
+    def _in_end(self, text: str, position: int) -> int:
         if text[position:].strip():
             self._reject()
             return position
