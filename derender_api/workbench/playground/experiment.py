@@ -11,8 +11,9 @@ from typing import Any
 from derender_api.exception_handler import api_error
 from derender_api.exceptions import error_content
 from derender_api.loaded_model import LoadedModel
+from derender_api.parity.answers import fold
 from derender_api.parity.application import REQUEST_ID, oneshot_body
-from derender_api.parity.observed import HttpAnswer, recorded_chunk, recorded_oneshot
+from derender_api.parity.observed import HttpAnswer, oneshot_answer, recorded_chunk, recorded_oneshot
 from derender_api.parity.suite import MODEL_NAME, Case, dumps
 from derender_api.protocol.decoding import decode_shaped
 from derender_api.protocol.derender import CHAT_SHAPES, DerenderChatBulkRequest, DerenderChatRequest
@@ -75,6 +76,12 @@ class Answers:
         if self.oneshot["status"] != 200:
             return self.oneshot
         return None if self.status == 200 else {"status": self.status, "body": self.chunks[0]}
+
+    @property
+    def agree(self) -> bool:
+        """Whether the stream adds up to the one-shot answer, white space at the ends apart."""
+        folded, whole = fold(self.chunks), oneshot_answer(self.oneshot)
+        return folded is not None and whole is not None and folded.loose == whole.loose
 
 
 def answers_to(experiment: Experiment) -> Answers:

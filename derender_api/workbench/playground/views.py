@@ -96,6 +96,7 @@ def _page(
             "legend": _legend(tokens or ()),
             "steps": _steps(experiment, answers),
             "refusal": answers.refusal,
+            "agree": answers.agree,
             "refusal_text": json.dumps(answers.refusal, indent=2, ensure_ascii=False),
             "parser_failed": tokens is None,
             "stream_json": {"bounds": experiment.bounds, "chunks": answers.chunks},

@@ -189,6 +189,12 @@ class TestPage:
 
         assert '<span class="tok name" data-kind="name"' in page
         assert "All 33 chunks" in page
+        assert "The stream adds up to this message." in page
+
+    def test_says_where_a_stream_cannot_take_back_what_it_sent(self, admin: Client) -> None:
+        form = {**FORM, "output": '<tool_call>{"name": "get_weather", "arguments": {"city" no}</tool_call>'}
+
+        assert "does not add up to this message" in admin.post(URL, form).content.decode()
 
     @pytest.mark.parametrize(
         ("changes", "message"),
