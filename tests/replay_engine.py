@@ -21,6 +21,7 @@ NO_STOP_STRINGS = (
     "stop strings are not supported on a --tokens-only server because detokenization is disabled. Check stop strings "
     "on the coordinator, or use stop_token_ids."
 )
+MAX_LOGPROBS = 20
 PATIENCE = 20.0
 """Seconds after which a test that waits for something has failed."""
 
@@ -174,6 +175,11 @@ def _refusal(request: Json, script: Script) -> web.Response | None:
         return web.json_response(script.body, status=script.status, headers=script.headers)
     if request["sampling_params"].get("stop"):
         return web.json_response(error_body(NO_STOP_STRINGS), status=400)
+    wanted = request["sampling_params"].get("logprobs") or 0
+    if not 0 <= wanted <= MAX_LOGPROBS:
+        message = f"Requested sample logprobs of {wanted}, which is greater than max allowed: {MAX_LOGPROBS}"
+        message = f"{message} (parameter=logprobs, value={wanted})"
+        return web.json_response(error_body(message, param="logprobs"), status=400)
     return None
 
 

@@ -11,9 +11,9 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 import aiohttp
-import orjson
 from pydantic import ValidationError
 
+from derender_api.answers import encoded
 from derender_api.conf import conf
 from derender_api.event_loop import on_event_loop
 from derender_api.gateway.errors import (
@@ -177,7 +177,7 @@ class Engines:
         if conf.engine_api_key:
             headers["Authorization"] = f"Bearer {conf.engine_api_key}"
         return self._open_session().post(
-            url.rstrip("/") + GENERATE, data=orjson.dumps(request), headers=headers, allow_redirects=False
+            url.rstrip("/") + GENERATE, data=encoded(request), headers=headers, allow_redirects=False
         )
 
     def _open_session(self) -> aiohttp.ClientSession:

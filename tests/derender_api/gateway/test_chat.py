@@ -178,6 +178,15 @@ class TestStream:
 
         assert folded_chat(ask(CHAT, streamed(chat(tools=TOOLS))).events) == whole_chat(whole)
 
+    def test_thoughts_that_are_not_wanted(self, parsed: ReplayEngine) -> None:
+        body = chat(tools=TOOLS, include_reasoning=False, logprobs=True, return_token_ids=True)
+        whole = ask(CHAT, body).json
+        events = ask(CHAT, streamed(body)).events
+
+        assert folded_chat(events) == whole_chat(whole)
+        assert whole["choices"][0]["message"]["reasoning"] is None
+        assert not any(event["choices"][0].get("token_ids") or event["choices"][0]["logprobs"] for event in events)
+
     def test_a_call_has_one_id(self, parsed: ReplayEngine) -> None:
         events = ask(CHAT, streamed(chat(tools=TOOLS))).events
         calls = [call for event in events for call in event["choices"][0]["delta"].get("tool_calls", ())]

@@ -110,6 +110,13 @@ class TestRefused:
         assert reply.status == 400
         assert engine.asked == []
 
+    @pytest.mark.parametrize("fields", [{"cache_salt": "\ud800"}, {"thinking_token_budget": 2**70}])
+    def test_what_json_holds_with_difficulty(self, engine: ReplayEngine, fields: Json) -> None:
+        assert ask(COMPLETION, completion(**fields)).status in (200, 400)
+
+    def test_a_large_body(self, engine: ReplayEngine) -> None:
+        assert ask(CHAT, chat(user="x" * 5_000_000)).status == 200
+
     def test_another_content_type(self, engine: ReplayEngine) -> None:
         assert ask(CHAT, chat(), headers={"content-type": "text/plain"}).status == 400
 
@@ -159,6 +166,16 @@ class TestKeys:
 
         assert reply.status == status
         assert len(engine.asked) == (status == 200)
+
+    def test_requests_per_minute(self, engine: ReplayEngine) -> None:
+        limited = KnownKey(id=3, name="limited", digest=digest_of_key("limited"), requests_per_minute=1)
+        with key_store.override([limited]):
+            headers = {"authorization": "Bearer limited"}
+            replies = [ask(CHAT, streamed(chat()), headers=headers) for _ in range(3)]
+
+        assert replies[0].status == 200
+        assert (replies[2].status, replies[2].error["type"]) == (429, "RateLimitError")
+        assert len(engine.asked) < 3
 
     def test_the_clients_key_is_not_the_engines(self, engine: ReplayEngine) -> None:
         ask(CHAT, chat(), headers={"authorization": "Bearer all"})
