@@ -22,6 +22,8 @@ from derender_api.models import ApiKey, digest_of_key
 
 logger = logging.getLogger(__name__)
 
+LOST_FACTOR = 5
+"""How many times longer a database that is lost is left alone: asking it may take a thread seconds."""
 LAST_USED_SECONDS = 60.0
 """How often a worker writes down when its keys were last used."""
 
@@ -131,15 +133,20 @@ class KeyStore:
         except SynchronousOnlyOperation:
             # A request that is answered on an event loop; one that is answered in a thread reads soon.
             return
-        self._next_reading = time.monotonic() + conf.models_refresh_seconds
+        patience = LOST_FACTOR if self._lost else 1
+        self._next_reading = time.monotonic() + conf.models_refresh_seconds * patience
 
     def _write_uses(self) -> None:
         if not self._used or time.monotonic() < self._next_note:
             return
         self._next_note = time.monotonic() + LAST_USED_SECONDS
         used, self._used = self._used, {}
-        for key_id, moment in used.items():
-            ApiKey.objects.filter(pk=key_id).update(last_used=datetime.fromtimestamp(moment, UTC))
+        try:
+            for key_id, moment in used.items():
+                ApiKey.objects.filter(pk=key_id).update(last_used=datetime.fromtimestamp(moment, UTC))
+        except DatabaseError as exc:
+            # A replica that cannot be written to serves as well.
+            logger.warning("When API keys were last used is not written down: %s", exc)
 
 
 def _keys_of_table() -> Keys:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from django.db import DatabaseError
 
+from derender_api.api_keys import LOST_FACTOR
 from derender_api.authorization import require_model
 from derender_api.conf import conf
 from derender_api.event_loop import on_event_loop
@@ -124,7 +125,8 @@ class Catalog:
 
     def _refreshed(self) -> Served:
         served, rows = self._served, self._rows()
-        self._next_check = time.monotonic() + conf.models_refresh_seconds
+        patience = LOST_FACTOR if rows is None else 1
+        self._next_check = time.monotonic() + conf.models_refresh_seconds * patience
         if served is not None and (rows is None or rows == served.rows):
             return served
         if self._fixed is None:

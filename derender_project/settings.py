@@ -116,7 +116,10 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     }
 elif DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
     # The table of served models is read in the course of requests: an unreachable host must not hold them up.
-    DATABASES["default"].setdefault("OPTIONS", {}).setdefault("connect_timeout", 2)
+    options = DATABASES["default"].setdefault("OPTIONS", {})
+    options.setdefault("connect_timeout", 2)
+    # Milliseconds after which a host that no longer answers is given up.
+    options.setdefault("tcp_user_timeout", 5000)
 
 
 def _cache(name: str) -> dict[str, object]:

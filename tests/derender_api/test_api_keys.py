@@ -246,6 +246,24 @@ class TestTable:
         assert row.last_used is not None
         assert timezone.now() - row.last_used < timedelta(minutes=1)
 
+    def test_a_database_that_cannot_be_written_to_serves_as_well(
+        self, client: Client, store: KeyStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        _, key = ApiKey.make(name="a")
+        asked(client, key)
+        monkeypatch.setattr(store, "_next_note", 0.0)
+
+        def fail(*args: Any, **kwargs: Any) -> None:
+            raise OperationalError("read only")
+
+        monkeypatch.setattr(type(ApiKey.objects.all()), "update", fail)
+
+        assert [asked(client, key).status_code for _ in range(3)] == [200, 200, 200]
+        assert not store.is_table_lost
+        assert [record.message for record in caplog.records] == [
+            "When API keys were last used is not written down: read only"
+        ]
+
     @pytest.mark.parametrize("models", ["a", {"a": 1}, [1], [""]])
     def test_a_list_of_models_is_a_list_of_names(self, models: Any) -> None:
         with pytest.raises(ValidationError, match="Expected a JSON list"):
