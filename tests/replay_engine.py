@@ -5,6 +5,7 @@ It answers over real HTTP, from a thread of its own, whole or as server-sent eve
 
 import asyncio
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,8 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
-
-from tests.servers import free_port
 
 PATH = "/inference/v1/generate"
 NO_STOP_STRINGS = (
@@ -87,7 +86,8 @@ class ReplayEngine:
     def __init__(self, script: Script | Callable[[Json], Script]) -> None:
         self.script = script
         self.asked: list[Asked] = []
-        self.url = f"http://127.0.0.1:{free_port()}"
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self._loop: asyncio.AbstractEventLoop | None = None
         self._runner: web.AppRunner | None = None
 
@@ -127,7 +127,7 @@ class ReplayEngine:
         application.router.add_post(PATH, self._generate)
         runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.1, access_log=None)
         await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", int(self.url.rpartition(":")[2])).start()
+        await web.SockSite(runner, self._socket).start()
         return runner
 
     async def _generate(self, request: web.Request) -> web.StreamResponse:
