@@ -233,8 +233,8 @@ class LoadedModel:
     def load(self) -> None:
         """Load everything now; raises ModelConfigurationError. Parsers that are named but not active count too."""
         self.check()
-        _ = self.tokenizer, self.max_model_len
-        if self.plan is None and self.configuration.tool_call_parser:
+        _ = self.tokenizer, self.max_model_len, self.plan
+        if self.configuration.active_tool_parser is None and self.configuration.tool_call_parser:
             self._build_plan(self.configuration.tool_call_parser)
 
     @property

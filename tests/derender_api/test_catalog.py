@@ -297,3 +297,12 @@ class TestValidation:
 
         with pytest.raises(ModelConfigurationError, match=r"m: .*</think>.*Change --reasoning-parser deepseek_r1"):
             validate_loadable(ModelConfiguration(name="m", model=str(tmp_path), reasoning_parser="deepseek_r1"))
+
+    @pytest.mark.parametrize("reasoning_parser", [None, "deepseek_r1"])
+    def test_a_tool_parser_that_does_not_run_is_checked_too(self, reasoning_parser: str | None) -> None:
+        configuration = ModelConfiguration(
+            name="m", model=FOLDER, tool_call_parser="jamba", reasoning_parser=reasoning_parser
+        )
+
+        with pytest.raises(ModelConfigurationError, match=r"m: .*<tool_calls>.*Change --tool-call-parser jamba"):
+            validate_loadable(configuration)
