@@ -1,6 +1,7 @@
 """One-shot requests with stop strings: read from the engine as streams, which end where a stop string is complete."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from derender_api.gateway.engines import EngineStream
 from derender_api.loaded_model import LoadedModel
@@ -25,18 +26,18 @@ class Gathered:
         self._detokenizer = detokenizer
         self._watch = watch
         self._choice = GenerateTokensChoice(index=index, token_ids=[], finish_reason=None)
+        self._logprobs: list[Any] = []
 
     def add(self, chunk: GenerateTokensStreamChoice) -> None:
-        """Add a chunk, up to the token that completes a stop string."""
+        """Add a chunk of one token, or of none, unless the output is over."""
         if self.is_over:
             return
-        choice, token_ids = self._choice, list(chunk.token_ids or ())
-        taken = self._taken(token_ids)
+        choice, token_ids = self._choice, chunk.token_ids or ()
         assert choice.token_ids is not None
-        choice.token_ids.extend(token_ids[:taken])
+        choice.token_ids.extend(token_ids)
+        self._watch.pass_on(self._detokenizer.decode(token_ids))
         if chunk.logprobs is not None:
-            choice.logprobs = choice.logprobs or GenerateLogProbs(content=[])
-            choice.logprobs.content = [*(choice.logprobs.content or ()), *(chunk.logprobs.content or ())[:taken]]
+            self._logprobs.extend(chunk.logprobs.content or ())
         if self._watch.matched is not None:
             choice.finish_reason, choice.stop_reason, self.is_over = "stop", self._watch.matched, True
             self.is_cut = chunk.finish_reason is None
@@ -45,14 +46,29 @@ class Gathered:
 
     def choice(self) -> GenerateTokensChoice:
         """The output so far."""
+        if self._logprobs:
+            self._choice.logprobs = GenerateLogProbs.model_construct(content=self._logprobs)
         return self._choice
 
-    def _taken(self, token_ids: Sequence[int]) -> int:
-        for position, token_id in enumerate(token_ids):
-            self._watch.pass_on(self._detokenizer.decode([token_id]))
-            if self._watch.matched is not None:
-                return position + 1
-        return len(token_ids)
+
+def one_by_one(chunk: GenerateTokensStreamChoice) -> Iterator[GenerateTokensStreamChoice]:
+    """A chunk for each token, so that an output can end behind any of them; the last one ends as `chunk` does."""
+    token_ids, logprobs = chunk.token_ids or [], chunk.logprobs and chunk.logprobs.content
+    last = max(len(token_ids) - 1, 0)
+    for position in range(last):
+        one = slice(position, position + 1)
+        yield chunk.model_copy(
+            update={
+                "token_ids": token_ids[one],
+                "logprobs": GenerateLogProbs.model_construct(content=logprobs[one]) if logprobs else None,
+                "finish_reason": None,
+                "stop_reason": None,
+            }
+        )
+    chunk.token_ids = token_ids[last:]
+    if logprobs:
+        chunk.logprobs = GenerateLogProbs.model_construct(content=logprobs[last:])
+    yield chunk
 
 
 async def gather(
@@ -80,7 +96,8 @@ async def gather(
                     watch = StopWatch.of(StopRules.of(request))
                     assert watch is not None
                     outputs[choice.index] = Gathered(choice.index, detokenizer, watch)
-                outputs[choice.index].add(choice)
+                for each in one_by_one(choice):
+                    outputs[choice.index].add(each)
             if len(outputs) == (request.n or 1) and all(output.is_over for output in outputs.values()):
                 break
         if not any(output.is_cut for output in outputs.values()):

@@ -3,8 +3,9 @@
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import aclosing
+from itertools import chain
 from typing import ClassVar
 
 from derender_api import answers
@@ -15,11 +16,13 @@ from derender_api.gateway.errors import engine_to_blame
 from derender_api.gateway.events import DONE, error_events, event
 from derender_api.gateway.merge import all_of, merged
 from derender_api.gateway.shape import shown_chunk
+from derender_api.gateway.stop_strings import one_by_one
 from derender_api.loaded_model import LoadedModel
 from derender_api.metrics import count_tokens
 from derender_api.protocol.generate import GenerateTokensStreamChoice, GenerateTokensStreamResponse
 from derender_api.protocol.openai_request import ChatCompletionRequest, CompletionRequest
 from derender_api.services.common import Json
+from derender_api.stop import StopRules
 from derender_api.stream_state import Carried
 
 
@@ -64,6 +67,7 @@ class AnswerStream(ABC):
         self._streams = streams
         self._model = model
         self._n = request.n or 1
+        self._has_stops = bool(StopRules.of(request).stop)
         self._ends_with_usage = bool(options and options.include_usage)
         self._has_usage = self._ends_with_usage and bool(options and options.continuous_usage_stats)
         self._head = {
@@ -96,7 +100,7 @@ class AnswerStream(ABC):
         try:
             async with aclosing(merged([stream.chunks() for stream in self._streams])) as chunks:
                 async for prompt, chunk in chunks:
-                    for choice in chunk.choices:
+                    for choice in self._choices(chunk):
                         part = self._part(prompt, choice, chunk)
                         if part is not None:
                             yield event(part)
@@ -114,6 +118,10 @@ class AnswerStream(ABC):
         finally:
             self.close()
 
+    def _choices(self, chunk: GenerateTokensStreamResponse) -> Iterable[GenerateTokensStreamChoice]:
+        """The choices of a chunk, token by token where one of them may complete a stop string."""
+        return chain.from_iterable(map(one_by_one, chunk.choices)) if self._has_stops else chunk.choices
+
     def _part(
         self, prompt: int, choice: GenerateTokensStreamChoice, chunk: GenerateTokensStreamResponse
     ) -> Json | None:
@@ -124,7 +132,8 @@ class AnswerStream(ABC):
         self._generated[index] += len(choice.token_ids or ())
         choice.index = index
         carried = self._carried.setdefault(index, Carried(is_new=True, form="live"))
-        one = chunk if len(chunk.choices) == 1 else chunk.model_copy(update={"choices": [choice]})
+        is_alone = len(chunk.choices) == 1 and chunk.choices[0] is choice
+        one = chunk if is_alone else chunk.model_copy(update={"choices": [choice]})
         one.request_id, one.usage = str(self._head["id"]), None
         one.prompt_token_ids = self._prompts[prompt] if carried.is_new else None
         with engine_to_blame():

@@ -78,13 +78,20 @@ def test_tokens_are_counted_up_to_the_stop_string(engine: ReplayEngine) -> None:
     assert whole["completion_tokens"] < 10
 
 
-def test_a_stop_string_in_the_middle_of_a_chunk(engine: ReplayEngine) -> None:
-    engine.script = Script(outputs=[saying(TEXT, chunk=100)])
-    whole, folded = both(chat(stop="three"))
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 100])
+def test_a_stop_string_in_the_middle_of_a_chunk(engine: ReplayEngine, size: int) -> None:
+    engine.script = Script(outputs=[saying(TEXT, chunk=size)])
+    body = chat(stop="three", logprobs=True, return_token_ids=True)
+    whole = ask(CHAT, body).json
+    events = ask(CHAT, streamed(body, stream_options={"include_usage": True})).events
+    parts = [event["choices"][0] for event in events[:-1]]
 
-    assert folded == whole
-    assert whole["message"]["content"] == "one two "
-    assert whole["finish_reason"] == "stop"
+    assert folded_chat(events) == whole_chat(whole)
+    assert whole["choices"][0]["message"]["content"] == "one two "
+    assert events[-1]["usage"] == whole["usage"]
+    assert [each for part in parts for each in part["token_ids"]] == whole["choices"][0]["token_ids"]
+    logprobs = [entry for part in parts for entry in part["logprobs"]["content"]]
+    assert logprobs == whole["choices"][0]["logprobs"]["content"]
 
 
 def test_an_output_without_it_ends_as_the_engine_says(engine: ReplayEngine) -> None:
