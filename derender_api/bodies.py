@@ -10,17 +10,13 @@ from typing import Any
 
 from derender_api.admission import SMALL_BODY_BYTES, BodyBudget
 from derender_api.conf import conf
-from derender_api.exceptions import PayloadTooLarge, RequestTimeout
+from derender_api.exceptions import BadRequest, PayloadTooLarge, RequestTimeout
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 
 SWEEP_SECONDS = 2.0
 """How often bodies are looked for that take too long. One look for all costs less than a timer for each."""
-
-
-class ClientGone(Exception):
-    """The client closed its connection before its request was complete."""
 
 
 @dataclass(slots=True)
@@ -42,7 +38,8 @@ class BodyReader:
     async def read(self, scope: Message, receive: Receive, held: Held) -> bytes:
         """The body; `release` what is `held` then, be it read or not.
 
-        Raises ClientGone, PayloadTooLarge, Overloaded (too much in memory) or RequestTimeout.
+        Raises BadRequest (the body breaks off or is no HTTP), PayloadTooLarge, Overloaded (too much in memory) or
+        RequestTimeout.
         """
         limit = conf.max_body_bytes
         length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
@@ -70,7 +67,7 @@ class BodyReader:
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
-                raise ClientGone
+                raise BadRequest("The request body could not be read.")
             part = message.get("body", b"")
             size += len(part)
             if size > limit:

@@ -11,7 +11,7 @@ from django.conf import settings
 
 from derender_api.admission import admit
 from derender_api.api_keys import key_store
-from derender_api.bodies import BodyReader, ClientGone, Held
+from derender_api.bodies import BodyReader, Held
 from derender_api.catalog import catalog
 from derender_api.django_bridge import Answer, AsgiApplication, DjangoBridge, Message, Receive, Send
 from derender_api.exceptions import ApiError
@@ -51,8 +51,6 @@ class Dispatcher:
                 await self._asgi(scope, _again(body, receive), send)
             else:
                 await (await self._answer(scope, body)).send_to(send)
-        except ClientGone:
-            return
         except ApiError as error:
             # Django's middleware answers it, which looks for the API key first, counts and logs.
             scope[REFUSED] = error

@@ -120,7 +120,8 @@ note = _notebook.note
 def _plain_paths() -> frozenset[str]:
     """Paths without parameters."""
     routes = (str(getattr(pattern, "pattern", "")) for pattern in get_resolver().url_patterns)
-    return frozenset("/" + route for route in routes if "<" not in route)
+    paths = ("/" + route for route in routes if "<" not in route)
+    return frozenset(path for path in paths if not path.startswith(PAGES))
 
 
 def path_label(request: HttpRequest) -> str:

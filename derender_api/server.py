@@ -58,7 +58,7 @@ def run_server(options: ServerOptions) -> None:
 
 def _serve(options: ServerOptions) -> None:
     from granian import Granian
-    from granian.constants import Interfaces
+    from granian.constants import HTTPModes, Interfaces
     from granian.http import HTTP1Settings
 
     from derender_api.dispatch import Dispatcher
@@ -83,6 +83,8 @@ def _serve(options: ServerOptions) -> None:
         address=options.host,
         port=options.port,
         interface=Interfaces.ASGINL,
+        # As vLLM's server; a connection is one request at a time, which bounds what a client may hold.
+        http=HTTPModes.http1,
         workers=options.workers,
         backlog=2048,
         websockets=False,

@@ -183,9 +183,12 @@ class TestBodies:
         assert [message["status"] for message in sent[::2]] == [408, 408]
         assert orjson.loads(sent[1]["body"])["error"]["type"] == "RequestTimeoutError"
 
-    def test_a_client_that_leaves_gets_nothing(self, dispatcher: Dispatcher, bridge: Bridge) -> None:
-        assert call(dispatcher, scope_of(CHAT), b"{", gone=True) == []
-        assert bridge.threads == []
+    def test_one_that_breaks_off_is_400(self, django: Dispatcher) -> None:
+        """A client that has gone does not see it; one that sends what is no HTTP does."""
+        start, body = call(django, scope_of(CHAT), b"{", gone=True)
+
+        assert start["status"] == 400
+        assert orjson.loads(body["body"])["error"]["message"] == "The request body could not be read."
 
 
 class TestLimit:

@@ -71,12 +71,14 @@ class TestRequests:
             client.get("/v1/models")
             client.get("/v1/made/up/by/a/client")
             client.get("/admin/some/page")
+            client.get("/admin")
+            client.get("/admin/")
             client.get("/health/")
 
         assert counted("derender_requests_total", path="/v1/models", status="200") == 2
         assert counted("derender_requests_total", path="other", status="404") == 1
         assert counted("derender_requests_total", path="other", status="307") == 1
-        assert counted("derender_requests_total", path="/admin", status="302") == 1
+        assert counted("derender_requests_total", path="/admin", status="302") == 3
         assert counted("derender_request_seconds_count", path="/v1/models") == 2
         assert counted("derender_request_seconds_bucket", path="/v1/models", le="+Inf") == 2
         assert counted("derender_request_seconds_sum", path="/v1/models") > 0
