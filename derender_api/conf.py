@@ -34,9 +34,10 @@ class DerenderSettings:
         return self._get("FORMATS", ())
 
     @property
-    def api_key(self) -> str | None:
-        """Key that every path below /v1 demands as `Authorization: Bearer`, besides those of the table of keys."""
-        return self._get("API_KEY", None)
+    def api_key(self) -> Sequence[str]:
+        """Keys (one, or a list) of which each path below /v1 demands one, besides those of the table of keys."""
+        given = self._get("API_KEY", None) or ()
+        return [key for key in ([given] if isinstance(given, str) else given) if key]
 
     @property
     def require_api_keys(self) -> bool:

@@ -68,6 +68,25 @@ class TestApiKey:
 
         assert client.get("/v1/nope", HTTP_AUTHORIZATION=header).status_code == 404
 
+    @pytest.mark.parametrize(
+        ("keys", "token", "status"),
+        [
+            (["a", "b"], "a", 404),
+            (["a", "b"], "b", 404),
+            (["a", "b"], "c", 401),
+            (["a", "b"], "", 401),
+            (["", "b"], "", 401),
+            ([""], "", 404),
+            ("", "", 404),
+        ],
+    )
+    def test_one_of_several_is_enough(
+        self, client: Client, settings: Any, keys: list[str] | str, token: str, status: int
+    ) -> None:
+        settings.DERENDER = {**settings.DERENDER, "API_KEY": keys}
+
+        assert client.get("/v1/nope", HTTP_AUTHORIZATION=f"Bearer {token}").status_code == status
+
     @pytest.mark.parametrize("path", ["/health", "/ping", "/version", "/load"])
     def test_leaves_the_rest_open(self, client: Client, api_key: str, path: str) -> None:
         assert client.get(path).status_code == 200

@@ -134,9 +134,9 @@ class TestStart:
         assert options == ServerOptions(host="::1", port=1, workers=3, threads=2)
 
     def test_the_key_reaches_the_settings(self, started: Callable[..., ServerOptions], settings: Any) -> None:
-        started(FOLDER, "--api-key", "k")
+        started(FOLDER, "--api-key", "k", "l")
 
-        assert settings.DERENDER["API_KEY"] == "k"
+        assert settings.DERENDER["API_KEY"] == ["k", "l"]
 
     def test_the_limit_of_requests_reaches_the_settings(
         self, started: Callable[..., ServerOptions], settings: Any

@@ -69,7 +69,12 @@ class Command(BaseCommand):
         parser.add_argument("--config", type=Path, metavar="FILE", help='JSON or TOML: {"models": [{...}, ...]}')
         _add_model_arguments(parser.add_argument_group("the served model"))
         server = parser.add_argument_group("the server")
-        server.add_argument("--api-key", help="demand this bearer token below /v1 (or set DERENDER_API_KEY)")
+        server.add_argument(
+            "--api-key",
+            nargs="+",
+            metavar="KEY",
+            help="demand one of these bearer tokens below /v1 (or set DERENDER_API_KEY, or manage.py create_api_key)",
+        )
         server.add_argument("--host", default="0.0.0.0", help="address to listen on (default: all)")
         server.add_argument("--port", type=_port, default=8000)
         server.add_argument("--workers", type=int, default=default_workers(), help="processes (default: one per CPU)")
