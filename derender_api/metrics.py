@@ -114,6 +114,7 @@ def write(notes: Iterable[Note]) -> None:
 
 _notebook = Notebook(write)
 note = _notebook.note
+discard_notes = _notebook.discard
 
 
 @cache

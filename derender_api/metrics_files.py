@@ -43,13 +43,6 @@ def shared_folder() -> Iterator[None]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def forget_counts() -> None:
-    """Drop what this process has counted before it forks workers."""
-    folder = os.environ.get(FOLDER_VARIABLE)
-    if folder:
-        _empty(Path(folder))
-
-
 class FilesCollector(Collector):
     """Adds up the files of a folder."""
 

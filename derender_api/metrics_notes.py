@@ -41,6 +41,10 @@ class Notebook:
             if not self._is_running:
                 self._start()
 
+    def discard(self) -> None:
+        """Forget what was noted, before this process forks: a lock that counting holds then would never be free."""
+        self._notes.clear()
+
     def flush(self) -> None:
         """Count all that was noted before this call."""
         with self._lock:

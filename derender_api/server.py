@@ -12,7 +12,8 @@ from typing import cast
 from django.core.asgi import get_asgi_application
 from django.db import connections
 
-from derender_api.metrics_files import forget_counts, shared_folder
+from derender_api.metrics import discard_notes
+from derender_api.metrics_files import shared_folder
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +70,7 @@ def _serve(options: ServerOptions) -> None:
     application = Dispatcher(bridge, cast(AsgiApplication, get_asgi_application()), threads=options.threads)
     bridge.answer(WARM_UP, b"")
     load_template_engine()
-    forget_counts()
+    discard_notes()
     # The loaded tokenizers outlive every collection; frozen, their pages stay shared between the workers.
     gc.collect()
     gc.freeze()

@@ -65,3 +65,15 @@ def test_a_forked_process_counts_its_own_alone() -> None:
         os._exit(0 if counted == [(KEY, 2)] else 1)
 
     assert os.waitpid(pid, 0)[1] == 0
+
+
+def test_what_is_discarded_is_not_counted() -> None:
+    counted: list[Note] = []
+    notebook = Notebook(counted.extend)
+    notebook._is_running = True
+    notebook.note(KEY, 1)
+    notebook.discard()
+    notebook.note(KEY, 2)
+    notebook.flush()
+
+    assert counted == [(KEY, 2)]
