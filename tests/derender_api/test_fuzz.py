@@ -93,6 +93,11 @@ BODIES = [
             "completion_request": {"prompt": "x", "stop": ["lo"], "skip_special_tokens": False, "logprobs": 0},
         },
     ),
+    ("/v1/chat/completions/render", {**RENDERED, "max_tokens": 5, "temperature": 0.5, "stream": True}),
+    (
+        "/v1/completions/render",
+        {"prompt": ["x", "y"], "max_tokens": 5, "logprobs": 1, "stop": ["a"], "truncate_prompt_tokens": 3, "n": 1},
+    ),
     ("/tokenize", {"prompt": "x", "messages": MESSAGES, "tools": TOOLS, "return_token_strs": True}),
     ("/detokenize", {"tokens": [HELLO, 172]}),
 ]
