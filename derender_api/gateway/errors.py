@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from derender_api.exceptions import ApiError, BadRequest
+from derender_api.exceptions import ApiError, BadRequest, InvalidStreamState
 from derender_api.tokenization.handle import TokenIdOutOfRange
 
 logger = logging.getLogger(__name__)
@@ -54,12 +54,16 @@ class EngineRefused(ApiError):
 
 @contextmanager
 def engine_to_blame() -> Iterator[None]:
-    """Whatever cannot be derendered in the block is not what the client sent. Raises EngineFailed."""
+    """What cannot be derendered in the block is not what the client sent. Raises EngineFailed."""
     try:
         yield
     except (BadRequest, TokenIdOutOfRange) as error:
+        # Streams hide what fails in them behind the client's state, of which there is none here.
+        failure = error.__cause__ if isinstance(error, InvalidStreamState) and error.__cause__ else error
+        if not isinstance(failure, (BadRequest, TokenIdOutOfRange)):
+            raise failure from None
         logger.exception("The output of an engine cannot be read")
-        raise EngineFailed(f"The engine's output cannot be read: {error}") from error
+        raise EngineFailed(f"The engine's output cannot be read: {failure}") from failure
 
 
 def error_of_status(status: int, body: bytes, *, retry_after: str | None = None) -> ApiError:

@@ -120,7 +120,18 @@ class TestWhole:
         reply = ask(CHAT, body)
 
         assert reply.error["code"] == "engine_failed"
-        assert reply.error["message"].startswith("The engine's output cannot be read: ")
+        assert reply.error["message"] == "The engine's output cannot be read: number too large to fit in target type"
+
+    @pytest.mark.parametrize("body", [chat(), streamed(chat())], ids=["whole", "stream"])
+    def test_what_fails_here_is_not_the_engines_fault(
+        self, engine: ReplayEngine, monkeypatch: pytest.MonkeyPatch, body: Json
+    ) -> None:
+        def broken(*args: Any) -> Any:
+            raise KeyError("secret")
+
+        monkeypatch.setattr("derender_api.services.chat.chat_limit", broken)
+
+        assert ask(CHAT, body).error["message"] == "Internal server error"
 
 
 class TestStream:
