@@ -8,6 +8,7 @@ from derender_api.loaded_model import LoadedModel
 from derender_api.protocol.rules import CONTINUES_AND_GENERATES
 from derender_api.protocol.tokenize import DetokenizeRequest, TokenizeChatRequest, TokenizePromptRequest
 from derender_api.render.chat_text import chat_text, check_trust
+from derender_api.render.deepseek.encoder import deepseek_encoder
 from derender_api.render.families import is_harmony
 from derender_api.render.harmony import harmony_tokens
 from derender_api.render.mistral import mistral_tokens
@@ -57,6 +58,10 @@ def _chat_tokens(request: TokenizeChatRequest, model: LoadedModel) -> list[int]:
         "add_generation_prompt": request.add_generation_prompt,
         "continue_final_message": request.continue_final_message,
     }
+    encode = deepseek_encoder(model)
+    if encode is not None:
+        check_trust(request.chat_template, kwargs, model)
+        return _encode(encode(request.messages, tools=tools, kwargs=kwargs), request, model)
     text = chat_text(request.messages, model, tools=tools, kwargs=kwargs, chat_template=request.chat_template)
     return _encode(text, request, model)
 

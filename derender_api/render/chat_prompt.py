@@ -6,7 +6,8 @@ from typing import Any
 from derender_api.exceptions import RequestRuleViolation
 from derender_api.loaded_model import LoadedModel
 from derender_api.protocol.render import ChatRenderRequest
-from derender_api.render.chat_text import chat_text
+from derender_api.render.chat_text import chat_text, check_trust
+from derender_api.render.deepseek.encoder import deepseek_encoder
 from derender_api.render.families import is_harmony
 from derender_api.render.harmony import harmony_tokens
 from derender_api.render.mistral import mistral_tokens
@@ -41,5 +42,10 @@ def chat_prompt(
             continue_final_message=request.continue_final_message,
         )
         return prompt_of_ids(token_ids, request, model)
+    encode = deepseek_encoder(model)
+    if encode is not None:
+        check_trust(request.chat_template, kwargs, model)
+        text = encode(request.messages, tools=tools, kwargs=kwargs)
+        return prompt_of_text(text, request, model, with_offsets=False)
     text = chat_text(request.messages, model, tools=tools, kwargs=kwargs, chat_template=request.chat_template)
     return prompt_of_text(text, request, model, with_offsets=bool(request.return_token_offsets))

@@ -22,6 +22,10 @@ INCOMPATIBLE = (
     "prompt it to start a new assistant message instead."
 )
 EMPTY = "Cannot apply chat template to an empty conversation. Provide at least one message."
+NO_ENCODER = (
+    "Chats of --tokenizer-mode {mode} are not rendered here: its encoder is vLLM's. Serve the model with a "
+    "--chat-template."
+)
 NO_TEMPLATE = (
     "As of transformers v4.44, default chat template is no longer allowed, so you must provide a chat template if the "
     "tokenizer does not define one."
@@ -42,6 +46,8 @@ def chat_text(
     is wrong with a conversation.
     """
     check_trust(chat_template, kwargs, model)
+    if model.configuration.needs_encoder and chat_template is None:
+        raise BadRequest(NO_ENCODER.format(mode=model.configuration.tokenizer_mode))
     template = chat_template or model.tokenizer.chat_template
     if not messages:
         raise BadRequest(EMPTY)

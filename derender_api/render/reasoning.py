@@ -6,6 +6,7 @@ from typing import Any
 from derender_api.exceptions import BadRequest
 from derender_api.loaded_model import LoadedModel
 from derender_api.protocol.render import ChatRenderRequest
+from derender_api.render.deepseek.encoder import deepseek_encoder
 from derender_api.render.families import is_harmony
 from parsers.engine.context import RequestContext
 from parsers.engine.exceptions import UnsupportedRequestError
@@ -96,7 +97,8 @@ def reasoning_ended(model: LoadedModel, context: RequestContext, token_ids: Sequ
         stage = plan.reasoning.open(context, token_ids) if plan.reasoning is not None else None
     except UnsupportedRequestError as error:
         raise BadRequest(str(error)) from error
-    return stage is None or stage.ended or (parser == HOLO and _closes_thoughts(model, token_ids))
+    last_mark_decides = parser == HOLO or deepseek_encoder(model) is not None
+    return stage is None or stage.ended or (last_mark_decides and _closes_thoughts(model, token_ids))
 
 
 def reasoning_kwargs(model: LoadedModel, kwargs: Mapping[str, Any]) -> dict[str, Any] | None:

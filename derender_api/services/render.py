@@ -27,10 +27,6 @@ from derender_api.services.common import Json
 MM_KWARGS = (
     "Per-request mm_processor_kwargs are not supported: only text can be rendered. (parameter=mm_processor_kwargs)"
 )
-NO_ENCODER = (
-    "Chats of --tokenizer-mode {mode} are not rendered here: its encoder is vLLM's. Serve the model with a "
-    "--chat-template."
-)
 NO_BEAM_SEARCH = "Beam search is not supported by the render endpoint"
 
 Answer = TypeVar("Answer")
@@ -110,8 +106,6 @@ def _check_chat(request: ChatRenderRequest, model: LoadedModel) -> None:
         raise BadRequest(NO_BEAM_SEARCH)
     if request.mm_processor_kwargs:
         raise BadRequest(MM_KWARGS, param="mm_processor_kwargs")
-    if model.configuration.needs_encoder and request.chat_template is None:
-        raise BadRequest(NO_ENCODER.format(mode=model.configuration.tokenizer_mode))
     _check_tool_choice(request, model)
     limit = request.max_completion_tokens if request.max_completion_tokens is not None else request.max_tokens
     check_max_tokens(limit, model)

@@ -37,6 +37,7 @@ def read_facts(folder: Path) -> ModelFacts:
     tokenizer_config = read_json(folder / "tokenizer_config.json")
     return ModelFacts(
         model_type=str(config.get("model_type") or ""),
+        architecture=_architecture(config),
         max_model_len=_max_model_len(config),
         eos_ids=_eos_ids(folder, config),
         chat_template=_chat_template(folder, tokenizer_config),
@@ -69,6 +70,12 @@ def _token_list(value: Any) -> Iterator[str]:
     for each in values:
         if text := _token_text(each):
             yield text
+
+
+def _architecture(config: Mapping[str, Any]) -> str:
+    architectures = config.get("architectures")
+    first = architectures[0] if isinstance(architectures, list) and architectures else None
+    return first if isinstance(first, str) else ""
 
 
 def _eos_ids(folder: Path, config: Mapping[str, Any]) -> frozenset[int]:

@@ -57,6 +57,7 @@ class ModelFacts:
     """What the files beside the tokenizer say about the model."""
 
     model_type: str = ""
+    architecture: str = ""
     max_model_len: int | None = None
     eos_ids: frozenset[int] = frozenset()
     chat_template: str = ""

@@ -1,11 +1,12 @@
 """POST /v1/chat/completions/render and /v1/completions/render; the suites of rendering hold vLLM's answers."""
 
 import json
+import shutil
 
 import pytest
 from django.test import Client
 
-from tests.derender_api.support import HELLO, MESSAGES, TOOLS, WORLD, error, parsed_model, post, served
+from tests.derender_api.support import HELLO, MESSAGES, TOKENIZERS, TOOLS, WORLD, error, parsed_model, post, served
 
 CHAT = "/v1/chat/completions/render"
 COMPLETION = "/v1/completions/render"
@@ -240,10 +241,26 @@ def test_every_field_of_an_openai_client_is_accepted(model):
 
 
 def test_encoders_of_vllm_are_not_imitated():
-    with served(tokenizer_mode="deepseek_v32"):
-        assert post(CHAT, {"messages": MESSAGES}) == error(
-            "Chats of --tokenizer-mode deepseek_v32 are not rendered here: its encoder is vLLM's. Serve the model with "
-            "a --chat-template."
+    with served(tokenizer_mode="cohere"):
+        refusal = error(
+            "Chats of --tokenizer-mode cohere are not rendered here: its encoder is vLLM's. Serve the model with a "
+            "--chat-template."
         )
-    with served(tokenizer_mode="deepseek_v32", chat_template="{{ messages[0].content }}"):
+        assert post(CHAT, {"messages": MESSAGES}) == refusal
+        assert post("/tokenize", {"messages": MESSAGES}) == refusal
+    with served(tokenizer_mode="cohere", chat_template="{{ messages[0].content }}"):
         assert post(CHAT, {"messages": MESSAGES})[0] == 200
+
+
+def test_deepseek_has_an_encoder_by_mode_or_architecture(tmp_path):
+    messages = [{"role": "user", "content": "hi"}]
+    folder = shutil.copytree(TOKENIZERS / "deepseek_dsml", tmp_path / "deepseek")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "architectures": ["DeepseekV41ForCausalLM"]}))
+    prompts = []
+    for tokenizer, mode in (("deepseek_dsml", "deepseek_v41"), (folder, "auto"), (folder, "hf")):
+        with served(tokenizer, tokenizer_mode=mode) as model:
+            prompts.append(model.tokenizer.decode(post(CHAT, {"messages": messages})[1]["token_ids"]))
+
+    assert prompts[0] == prompts[1] != prompts[2]
+    assert "Reasoning Effort: 75" in prompts[0]
