@@ -6,7 +6,7 @@ they would be a third of the framework's time for a small request.
 
 from collections.abc import Callable
 from inspect import isawaitable
-from typing import Any
+from typing import Any, ClassVar
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.contrib.auth.middleware import AuthenticationMiddleware
@@ -42,12 +42,20 @@ class PagesStatic(WhiteNoiseMiddleware):
 
     sync_capable = True
     async_capable = True
+    _found: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
         super().__init__(get_response)
         self._is_async = iscoroutinefunction(get_response)
         if self._is_async:
             markcoroutinefunction(self)
+
+    def add_files_from_finders(self) -> None:
+        """Look for the files once in a process: its synchronous and its asynchronous side have the same ones."""
+        if not self._found:
+            super().add_files_from_finders()
+            self._found.update(self.files)
+        self.files.update(self._found)
 
     def __call__(self, request: HttpRequest) -> Any:
         if not request.path_info.startswith(PAGES):
