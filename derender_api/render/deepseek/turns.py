@@ -21,7 +21,7 @@ class Turn:
     reasoning: str = ""
     calls: tuple[Mapping[str, Any], ...] = ()
     tools: Tools = ()
-    call_id: str | None = None
+    call_id: str = ""
     only_results: bool = False
 
     def shown(self) -> str:
@@ -45,17 +45,25 @@ def turns_of(
             Turn(
                 role=message["role"],
                 text=between.join(filter(None, texts) if drops_empty else texts),
-                reasoning=_reasoning(message.get("reasoning")),
+                reasoning=_text(message.get("reasoning")),
                 calls=tuple(message.get("tool_calls") or ()),
-                tools=message.get("tools") or (),
-                call_id=message.get("tool_call_id"),
+                tools=_tools(message.get("tools"), index),
+                call_id=_text(message.get("tool_call_id")),
             )
         )
     return turns
 
 
-def _reasoning(value: Any) -> str:
+def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
+
+
+def _tools(value: Any, index: int) -> Tools:
+    if value is None:
+        return ()
+    if isinstance(value, list) and all(isinstance(it, dict) and isinstance(it.get("function"), dict) for it in value):
+        return value
+    raise BadRequest(f"messages[{index}].tools must be a list of functions.")
 
 
 def check_instructions(turn: Turn, place: int) -> None:

@@ -44,8 +44,8 @@ class Dialect:
     """In what V4 and V4.1 differ.
 
     `mark` begins tags, `calls` is the name of the block of calls, `opening` begins system messages, `reminds` allows
-    reminders. `results_are_asked`: answers of tools count as the last user message; `between_results` stands between the
-    parts of one. `effort` is the text that a reasoning effort puts in front.
+    reminders. `results_are_asked`: answers of tools count as the last user message; `between_results` stands between
+    the parts of one. `effort` is the text that a reasoning effort puts in front.
     """
 
     mark: str
@@ -135,12 +135,10 @@ def _merged(turns: Sequence[Turn]) -> list[Turn]:
             for turn in group:
                 merged.append(turn)
                 if turn.role == "assistant":
-                    order = {call["id"]: number for number, call in enumerate(turn.calls)}
+                    order = {str(call["id"]): number for number, call in enumerate(turn.calls)}
             continue
         said = list(group)
-        answers = iter(
-            sorted((each for each in said if each.role == "tool"), key=lambda it: order.get(it.call_id or "", 0))
-        )
+        answers = iter(sorted((each for each in said if each.role == "tool"), key=lambda it: order.get(it.call_id, 0)))
         texts = [f"<tool_result>{next(answers).text}</tool_result>" if it.role == "tool" else it.text for it in said]
         merged.append(Turn("user", "\n\n".join(texts), only_results=all(each.role == "tool" for each in said)))
     return merged

@@ -264,3 +264,21 @@ def test_deepseek_has_an_encoder_by_mode_or_architecture(tmp_path):
 
     assert prompts[0] == prompts[1] != prompts[2]
     assert "Reasoning Effort: 75" in prompts[0]
+
+
+@pytest.mark.parametrize("tools", [1, [1], [{}], [{"function": "f"}]])
+def test_tools_of_a_deepseek_developer_message_are_functions(tools):
+    developer = {"role": "developer", "content": "Be terse.", "tools": tools}
+    with served("deepseek_dsml", tokenizer_mode="deepseek_v4"):
+        body = {"messages": [developer], "chat_template_kwargs": {"thinking": False}}
+        assert post(CHAT, body) == error("messages[0].tools must be a list of functions.")
+
+
+def test_results_of_deepseek_calls_are_sorted_by_their_ids_of_any_type():
+    calls = [{"id": each, "type": "function", "function": {"name": "f", "arguments": "{}"}} for each in ([1], "b", "c")]
+    results = [{"role": "tool", "tool_call_id": each, "content": each * 2} for each in ("c", "b")]
+    with served("deepseek_dsml", tokenizer_mode="deepseek_v4") as model:
+        body = {"messages": [{"role": "assistant", "content": None, "tool_calls": calls}, *results]}
+        prompt = model.tokenizer.decode(post(CHAT, body)[1]["token_ids"])
+
+    assert "<tool_result>bb</tool_result>\n\n<tool_result>cc</tool_result>" in prompt
