@@ -1,7 +1,7 @@
 """Chat completions through an engine: render, generate, derender."""
 
 from derender_api.gateway.engine_request import in_thread, require_no_echo
-from derender_api.gateway.engines import EngineStream
+from derender_api.gateway.engine_stream import EngineStream
 from derender_api.gateway.errors import engine_to_blame
 from derender_api.gateway.stream import AnswerStream, open_streams
 from derender_api.gateway.whole import whole_response

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from derender_api.gateway.engine_request import in_thread, require_no_echo
-from derender_api.gateway.engines import EngineStream
+from derender_api.gateway.engine_stream import EngineStream
 from derender_api.gateway.errors import engine_to_blame
 from derender_api.gateway.merge import all_of
 from derender_api.gateway.stream import AnswerStream, open_streams

@@ -1,13 +1,10 @@
 """Calls of engines (`POST /inference/v1/generate`): which of a model's URLs, for how long, and once more elsewhere."""
 
 import asyncio
-import errno
 import logging
-import os
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import aiohttp
@@ -15,95 +12,28 @@ from pydantic import ValidationError
 
 from derender_api.answers import encoded
 from derender_api.conf import conf
-from derender_api.event_loop import on_event_loop
+from derender_api.gateway.engine_stream import EngineStream
 from derender_api.gateway.errors import (
     EngineError,
     EngineFailed,
     EngineTimeout,
     EngineUnreachable,
-    error_of_event,
     error_of_status,
+    first_problem,
+    name_of,
 )
-from derender_api.gateway.events import EventReader
-from derender_api.protocol.generate import GenerateTokensResponse, GenerateTokensStreamResponse
+from derender_api.protocol.generate import GenerateTokensResponse
 
 logger = logging.getLogger(__name__)
 
 GENERATE = "/inference/v1/generate"
-END_OF_STREAM = b"[DONE]"
 DOWN_SECONDS = 5.0
 """How long a URL that failed is only used where there is no other."""
 IDLE_SECONDS = 4.0
 """How long an idle connection is kept: vLLM closes it after five seconds, perhaps in the moment in which it is used."""
-END_SECONDS = 1.0
-"""How long the end of a stream may take once all of its outputs are complete."""
 
 T = TypeVar("T")
 Json = dict[str, Any]
-
-
-class EngineStream:
-    """The chunks of one streamed call. Must be closed, which makes the engine give up what it has not sent."""
-
-    def __init__(
-        self, response: aiohttp.ClientResponse, *, release: Callable[[], None], note: Callable[[EngineError], None]
-    ) -> None:
-        self._response = response
-        self._release = release
-        self._note = note
-        self._closed = False
-        self._loop = asyncio.get_running_loop()
-        self._chunks = self._read()
-        self._first: GenerateTokensStreamResponse | None = None
-
-    async def begin(self) -> None:
-        """Wait for the first chunk. Raises ApiError."""
-        self._first = await anext(self._chunks, None)
-        if self._first is None:
-            raise EngineFailed("The engine's stream ended before its first chunk.")
-
-    async def chunks(self) -> AsyncIterator[GenerateTokensStreamResponse]:
-        """Every chunk, the first one included. Raises EngineError where the stream breaks off."""
-        if self._first is not None:
-            yield self._first
-        try:
-            async for chunk in self._chunks:
-                yield chunk
-        except EngineError as failure:
-            self._note(failure)
-            raise
-
-    async def finish(self) -> None:
-        """Read what comes behind complete outputs, so that the connection can be used again; close the stream."""
-        with suppress(TimeoutError, aiohttp.ClientError, OSError):
-            async with asyncio.timeout(END_SECONDS):
-                await self._response.content.read()
-        self.close()
-
-    def close(self) -> None:
-        """Close the connection unless the stream has ended. From any thread."""
-        if self._closed:
-            return
-        if not on_event_loop():
-            self._loop.call_soon_threadsafe(self.close)
-        else:
-            self._closed = True
-            self._response.close()
-            self._release()
-
-    async def _read(self) -> AsyncIterator[GenerateTokensStreamResponse]:
-        reader = EventReader()
-        try:
-            async for part in self._response.content.iter_any():
-                for data in reader.feed(part):
-                    if data == END_OF_STREAM:
-                        return
-                    yield _chunk(data)
-        except TimeoutError:
-            raise EngineTimeout(f"The engine sent nothing for {conf.engine_read_seconds:g} seconds.") from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise EngineFailed(f"The engine broke off its stream: {_named(error)}.") from error
-        raise EngineFailed("The engine's stream ended without [DONE].")
 
 
 class Engines:
@@ -130,7 +60,7 @@ class Engines:
             try:
                 return GenerateTokensResponse.model_validate_json(body)
             except ValidationError as error:
-                raise EngineFailed(f"The engine's response is not one: {_first_problem(error)}") from error
+                raise EngineFailed(f"The engine's response is not one: {first_problem(error)}") from error
 
         return await self._elsewhere(urls, call)
 
@@ -235,37 +165,15 @@ async def _with_named_failures(call: Awaitable[T]) -> T:
         raise EngineUnreachable("The engine could not be reached in time.") from error
     except TimeoutError as error:
         raise EngineTimeout(f"The engine sent nothing for {conf.engine_read_seconds:g} seconds.") from error
+    except aiohttp.ClientConnectorError as error:
+        raise EngineUnreachable(f"The engine could not be reached: {name_of(error)}.") from error
     except (aiohttp.ClientError, OSError) as error:
-        raise EngineUnreachable(f"The engine could not be reached: {_named(error)}.") from error
-
-
-def _chunk(data: bytes) -> GenerateTokensStreamResponse:
-    error = error_of_event(data)
-    if error is not None:
-        raise error
-    try:
-        return GenerateTokensStreamResponse.model_validate_json(data)
-    except ValidationError as problem:
-        raise EngineFailed(f"The engine sent what is no chunk: {_first_problem(problem)}") from problem
+        raise EngineFailed(f"The engine broke off its answer: {name_of(error)}.") from error
 
 
 def _require_success(response: aiohttp.ClientResponse, body: bytes) -> None:
     if response.status != 200:
         raise error_of_status(response.status, body, retry_after=response.headers.get("Retry-After"))
-
-
-def _first_problem(error: ValidationError) -> str:
-    problem = error.errors(include_url=False, include_input=False)[0]
-    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
-
-
-def _named(error: BaseException) -> str:
-    """What is known of a failed connection, without the addresses that texts of the event loop hold."""
-    if not isinstance(error, OSError) or isinstance(error, aiohttp.ClientSSLError):
-        return type(error).__name__
-    if error.errno is not None and error.errno in errno.errorcode:
-        return os.strerror(error.errno)
-    return error.strerror or type(error).__name__
 
 
 engines = Engines()

@@ -1,11 +1,15 @@
 """What can go wrong between this server and an engine, as errors of the API."""
 
+import errno
 import logging
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import aiohttp
 import orjson
+from pydantic import ValidationError
 
 from derender_api.exceptions import ApiError, BadRequest, InvalidStreamState
 from derender_api.tokenization.handle import TokenIdOutOfRange
@@ -87,6 +91,21 @@ def error_of_event(data: bytes) -> EngineFailed | None:
         return None
     said = _error_object(data)
     return EngineFailed(f"The engine failed: {said.get('message') or 'no explanation'}") if said else None
+
+
+def first_problem(error: ValidationError) -> str:
+    """Where something does not fit its schema, and why, without what was sent."""
+    problem = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+
+
+def name_of(error: BaseException) -> str:
+    """What is known of a failed connection, without the addresses that texts of the event loop hold."""
+    if not isinstance(error, OSError) or isinstance(error, aiohttp.ClientSSLError):
+        return type(error).__name__
+    if error.errno is not None and error.errno in errno.errorcode:
+        return os.strerror(error.errno)
+    return error.strerror or type(error).__name__
 
 
 def _error_object(body: bytes) -> Mapping[str, Any]:

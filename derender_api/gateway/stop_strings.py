@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from derender_api.gateway.engines import EngineStream
+from derender_api.gateway.engine_stream import EngineStream
 from derender_api.loaded_model import LoadedModel
 from derender_api.output_text import codec_of, skips_special
 from derender_api.protocol.generate import (

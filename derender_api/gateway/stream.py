@@ -11,7 +11,8 @@ from typing import ClassVar
 from derender_api import answers
 from derender_api.exception_handler import noted_error
 from derender_api.gateway.engine_request import engine_request
-from derender_api.gateway.engines import EngineStream, engines
+from derender_api.gateway.engine_stream import EngineStream
+from derender_api.gateway.engines import engines
 from derender_api.gateway.errors import engine_to_blame
 from derender_api.gateway.events import DONE, error_events, event
 from derender_api.gateway.merge import all_of, merged
