@@ -7,9 +7,9 @@ that keys can be changed under running streams. A state is bound to the endpoint
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
 from django.core.signing import BadSignature, Signer
 
+from derender_api import any_json
 from derender_api.exceptions import ForeignStreamState, OutdatedStreamState, TamperedStreamState
 
 VERSION = 2
@@ -20,10 +20,10 @@ class _Serializer:
     """What Signer calls to turn the value into bytes and back."""
 
     def dumps(self, value: Any) -> bytes:
-        return orjson.dumps(value)
+        return any_json.dumps(value)
 
     def loads(self, data: bytes) -> Any:
-        return orjson.loads(data)
+        return any_json.loads(data)
 
 
 def dump(values: dict[str, Any], *, scope: Sequence[str]) -> str:

@@ -8,8 +8,7 @@ from functools import cached_property, lru_cache
 from hashlib import blake2b
 from typing import Any, Self
 
-import orjson
-
+from derender_api import any_json
 from derender_api.conf import conf
 from derender_api.exceptions import BadRequest
 from derender_api.loaded_model import LoadedModel
@@ -248,7 +247,7 @@ class StreamParsers:
         kept = parser_cache.get(self._key())
         count_cache_lookup(hit=kept is not None)
         if kept is not None:
-            snapshot, (pieces, prefix, read) = orjson.loads(kept)
+            snapshot, (pieces, prefix, read) = any_json.loads(kept)
             return self._restored(snapshot, Window(pieces=tuple(pieces), prefix=prefix, read=read))
         parser = self._new()
         parser.replay(carried.output_token_ids, carried.output_chunk_lens)
@@ -264,7 +263,7 @@ class StreamParsers:
             self._carried.parser, self._carried.window = snapshot, window
         elif self._carried.output_token_ids and conf.parser_cache_entries:
             state = [snapshot, [window.pieces, window.prefix, window.read]]
-            parser_cache.put(self._key(), orjson.dumps(state))
+            parser_cache.put(self._key(), any_json.dumps(state))
 
     def _new(self) -> StreamParser:
         parser = open_parser(self._plan, self._context, self._prompt_token_ids)
@@ -301,7 +300,7 @@ class StreamParsers:
             self._stop_rules,
         ]
         names = f"{self._model.configuration!r} {self._plan.name} {id(self._codec)}".encode()
-        return digest_of(names, orjson.dumps(request, default=repr), bytes_of_ids(self._prompt_token_ids))
+        return digest_of(names, any_json.dumps(request), bytes_of_ids(self._prompt_token_ids))
 
     def _key(self) -> bytes:
         """A digest of origin and output; what was hashed of the output before is not hashed again."""
