@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from derender_api.api_keys import key_store
 from tests.derender_api.support import CHAT, COMPLETION, HELLO, MESSAGES, TOOLS, WORLD, parsed_model, post, served
 
 LOGPROBS = {"content": [{"token_id": HELLO, "logprob": -1, "top_logprobs": [{"token_id": 172, "logprob": -2}]}]}
@@ -143,9 +144,9 @@ def replaced(value, path, new):
 
 
 @st.composite
-def requests(draw):
+def requests(draw, bodies=BODIES):
     """A path and a body that is right but for one or two values."""
-    path, body = draw(st.sampled_from(BODIES))
+    path, body = draw(st.sampled_from(bodies))
     for _ in range(draw(st.integers(1, 2))):
         body = replaced(body, draw(st.sampled_from(list(places(body)))), draw(VALUES))
     return path, json.dumps(body).encode()
@@ -191,7 +192,7 @@ def test_wrong_values_on_a_plain_model(plain, request_):
     assert_answered(*request_)
 
 
-@fuzz(0.4)
+@fuzz(0.3)
 @given(request_=requests())
 def test_wrong_values_on_a_parsed_model(parsed, request_):
     assert_answered(*request_)
@@ -215,7 +216,28 @@ def damaged(draw):
     ) + text[end:]
 
 
-@fuzz(0.2)
+@fuzz(0.1)
 @given(request_=damaged())
 def test_damaged_bodies(parsed, request_):
     assert_answered(*request_)
+
+
+BULK = next(body for path, body in BODIES if path == CHAT and "generate_chunks" in body)
+FIRST = {**BULK, "generate_chunks": BULK["generate_chunks"][:1]}
+SECOND = (CHAT, {**BULK, "stream_state": "@state"})
+
+
+@pytest.fixture(scope="module")
+def state(parsed):
+    """A compact state that this service has signed."""
+    with key_store.override(()):
+        return json.dumps(post(CHAT, FIRST)[1]["stream_state"]).encode()
+
+
+@fuzz(0.2)
+@given(request_=requests(bodies=[SECOND]))
+def test_wrong_values_beside_a_signed_state(state, request_):
+    path, body = request_
+    status, answer = post(path, body.replace(b'"@state"', state))
+
+    assert status in (200, 400, 404, 409), (status, answer)
