@@ -20,6 +20,7 @@ NO_STOP_STRINGS = (
     "stop strings are not supported on a --tokens-only server because detokenization is disabled. Check stop strings "
     "on the coordinator, or use stop_token_ids."
 )
+NO_CONSTRAINTS = "Structured outputs requires a tokenizer so it can't be used with 'skip_tokenizer_init'"
 MAX_LOGPROBS = 20
 PATIENCE = 20.0
 """Seconds after which a test that waits for something has failed."""
@@ -49,10 +50,12 @@ class Script:
     `outputs[i]` is the choice `i`; a request for more gets them again. `pause` seconds lie between events. `status`
     other than 200 answers `body` (JSON, or bytes as they are). It `hangs` for good before event number `hangs_at` (a
     whole response counts as one event), closes the connection before number `breaks_at`, and sends `instead[k]` as
-    event `k`. `ends` is the last event, None for an end without one.
+    event `k`. `ends` is the last event, None for an end without one. Stop strings are refused in any case, constraints
+    of the output where the engine `has_no_tokenizer`.
     """
 
     outputs: Sequence[Output] = ()
+    has_no_tokenizer: bool = False
     pause: float = 0.0
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -175,6 +178,8 @@ def _refusal(request: Json, script: Script) -> web.Response | None:
         return web.json_response(script.body, status=script.status, headers=script.headers)
     if request["sampling_params"].get("stop"):
         return web.json_response(error_body(NO_STOP_STRINGS), status=400)
+    if script.has_no_tokenizer and request["sampling_params"].get("structured_outputs"):
+        return web.json_response(error_body(NO_CONSTRAINTS), status=400)
     wanted = request["sampling_params"].get("logprobs") or 0
     if not 0 <= wanted <= MAX_LOGPROBS:
         message = f"Requested sample logprobs of {wanted}, which is greater than max allowed: {MAX_LOGPROBS}"

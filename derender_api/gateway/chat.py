@@ -39,7 +39,7 @@ async def chat(request: ChatRenderRequest, model: LoadedModel, rendered: Json) -
 
 async def open_chat_stream(request: ChatRenderRequest, model: LoadedModel, rendered: Json) -> "ChatStream":
     """A streamed answer; the engine has begun. Raises ApiError."""
-    return ChatStream(await open_streams(model, [rendered]), request, model, rendered)
+    return ChatStream(await open_streams(request, model, [rendered]), request, model, rendered)
 
 
 class ChatStream(AnswerStream):

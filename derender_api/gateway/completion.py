@@ -44,7 +44,7 @@ async def open_completion_stream(
     request: CompletionRenderRequest, model: LoadedModel, rendered: Sequence[Json]
 ) -> "CompletionStream":
     """A streamed answer; the engines have begun. Raises ApiError."""
-    return CompletionStream(await open_streams(model, rendered), request, model, rendered)
+    return CompletionStream(await open_streams(request, model, rendered), request, model, rendered)
 
 
 class CompletionStream(AnswerStream):

@@ -1,17 +1,21 @@
 """What an engine is asked, made from a rendered request."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, ParamSpec, TypeVar
 
 from derender_api.catalog import catalog
 from derender_api.exceptions import BadRequest, NotFound
+from derender_api.gateway.errors import EngineRefused
 from derender_api.loaded_model import LoadedModel
+from derender_api.protocol.openai_request import ChatCompletionRequest, CompletionRequest
 from derender_api.services.common import Json
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+NO_CONSTRAINTS = "Structured outputs requires a tokenizer"
+"""How vLLM refuses constraints of its output where it has no tokenizer (`--tokens-only`)."""
 NO_ECHO = "echo is not supported: the answer holds what was generated, not the prompt."
 
 
@@ -43,6 +47,31 @@ def engine_request(rendered: Json, model: LoadedModel) -> Json:
     """
     sampling = {key: value for key, value in rendered["sampling_params"].items() if key != "stop"}
     return {**rendered, "model": model.configuration.engine_model, "sampling_params": sampling}
+
+
+async def constrained_if_possible(
+    call: Callable[[Json], Awaitable[T]], asked: Json, request: ChatCompletionRequest | CompletionRequest
+) -> T:
+    """`call` with `asked`; where the engine can keep no constraint, once more without one that no client asked for."""
+    try:
+        return await call(asked)
+    except EngineRefused as refusal:
+        if NO_CONSTRAINTS not in refusal.message or not _is_free(request):
+            raise
+    sampling = {key: value for key, value in asked["sampling_params"].items() if key != "structured_outputs"}
+    return await call({**asked, "sampling_params": sampling})
+
+
+def _is_free(request: ChatCompletionRequest | CompletionRequest) -> bool:
+    """Whether the client leaves the output to the model: a constraint is then the format's own habit."""
+    return (
+        isinstance(request, ChatCompletionRequest)
+        and request.tool_choice == "auto"
+        and request.parallel_tool_calls is not False
+        and not any(tool.function.strict for tool in request.tools or ())
+        and request.structured_outputs is None
+        and (request.response_format is None or request.response_format.type == "text")
+    )
 
 
 def require_no_echo(request: Any) -> None:

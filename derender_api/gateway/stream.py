@@ -5,12 +5,13 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import aclosing
+from functools import partial
 from itertools import chain
 from typing import ClassVar
 
 from derender_api import answers
 from derender_api.exception_handler import noted_error
-from derender_api.gateway.engine_request import engine_request
+from derender_api.gateway.engine_request import constrained_if_possible, engine_request
 from derender_api.gateway.engine_stream import EngineStream
 from derender_api.gateway.engines import engines
 from derender_api.gateway.errors import engine_to_blame
@@ -27,12 +28,15 @@ from derender_api.stop import StopRules
 from derender_api.stream_state import Carried
 
 
-async def open_streams(model: LoadedModel, rendered: Sequence[Json]) -> list[EngineStream]:
+async def open_streams(
+    request: ChatCompletionRequest | CompletionRequest, model: LoadedModel, rendered: Sequence[Json]
+) -> list[EngineStream]:
     """A stream for each engine request, all begun. Raises ApiError; then none is left open."""
     opened: list[EngineStream] = []
 
     async def opening(each: Json) -> EngineStream:
-        stream = await engines.stream(model.configuration.engine_urls, engine_request(each, model))
+        call = partial(engines.stream, model.configuration.engine_urls)
+        stream = await constrained_if_possible(call, engine_request(each, model), request)
         opened.append(stream)
         return stream
 

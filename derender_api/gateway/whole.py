@@ -1,6 +1,8 @@
 """An engine's whole response."""
 
-from derender_api.gateway.engine_request import engine_request
+from functools import partial
+
+from derender_api.gateway.engine_request import constrained_if_possible, engine_request
 from derender_api.gateway.engines import engines
 from derender_api.gateway.stop_strings import gather
 from derender_api.loaded_model import LoadedModel
@@ -19,11 +21,11 @@ async def whole_response(
     """
     urls, asked = model.configuration.engine_urls, engine_request(rendered, model)
     if StopRules.of(request).stop:
-        stream = await engines.stream(urls, asked)
+        stream = await constrained_if_possible(partial(engines.stream, urls), asked, request)
         response = await gather(
             stream, request, model, prompt_token_ids=rendered["token_ids"], keeps_special=keeps_special
         )
     else:
-        response = await engines.whole(urls, asked)
+        response = await constrained_if_possible(partial(engines.whole, urls), asked, request)
     response.prompt_token_ids = rendered["token_ids"]
     return response

@@ -268,6 +268,46 @@ class TestChoiceOfTools:
         assert parsed.only.sampling["structured_outputs"]
 
 
+class TestConstraints:
+    """Engines without a tokenizer refuse every constraint."""
+
+    STRICT: Json = {"type": "function", "function": {**TOOLS[0]["function"], "strict": True}}
+
+    @pytest.fixture
+    def glm(self) -> Iterator[ReplayEngine]:
+        """Such an engine, and a model whose format guards every call."""
+        parsers = {"tool_call_parser": "glm47", "enable_auto_tool_choice": True}
+        with replaying(Script()) as engine, model_on(engine, tokenizer="glm47", **parsers):
+            engine.script = Script(outputs=[saying("Hello")], has_no_tokenizer=True)
+            yield engine
+
+    @pytest.mark.parametrize("fields", [{}, {"stop": "x"}, {"stream": True}], ids=["whole", "stop string", "stream"])
+    def test_one_that_the_client_has_not_asked_for_is_left_out(self, glm: ReplayEngine, fields: Json) -> None:
+        reply = ask(CHAT, chat(tools=TOOLS, **fields))
+
+        assert reply.status == 200
+        assert ["structured_outputs" in asked.sampling for asked in glm.asked] == [True, False]
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {"tools": TOOLS, "tool_choice": "required"},
+            {"tools": TOOLS, "parallel_tool_calls": False},
+            {"tools": TOOLS, "response_format": {"type": "json_object"}},
+            {"response_format": {"type": "json_object"}},
+            {"tools": [STRICT]},
+        ],
+        ids=["required", "one call", "JSON and tools", "JSON", "strict"],
+    )
+    @pytest.mark.parametrize("stream", [False, True])
+    def test_one_that_the_client_has_asked_for_is_refused(self, glm: ReplayEngine, fields: Json, stream: bool) -> None:
+        reply = ask(CHAT, chat(stream=stream, **fields))
+
+        assert reply.status == 400
+        assert "requires a tokenizer" in reply.error["message"]
+        assert len(glm.asked) == 1
+
+
 class TestTokens:
     """Log probabilities and token IDs."""
 

@@ -1,6 +1,6 @@
 """Clients that leave, and clients that do not read: the engine is told."""
 
-from collections.abc import Awaitable
+import asyncio
 
 import pytest
 
@@ -101,21 +101,25 @@ class TestReading:
 
     def test_other_clients_are_not_held_up(self) -> None:
         slow, quick = Script(outputs=[LONG]), Script(outputs=[Output(token_ids=[2541, 4002])])
-
-        done: list[Reply] = []
-
-        async def noted(request: Awaitable[Reply]) -> Reply:
-            done.append(await request)
-            return done[0]
+        stalled, done = asyncio.Event(), asyncio.Event()
 
         def script(request: Json) -> Script:
             return slow if request["sampling_params"].get("seed") else quick
 
+        def leaves(reply: Reply) -> bool:
+            """The client takes one part, and stays until the other one has everything."""
+            if reply.parts:
+                stalled.set()
+            return done.is_set()
+
+        async def later() -> Reply:
+            await stalled.wait()
+            reply = await asking(CHAT, streamed(chat()))
+            done.set()
+            return reply
+
         with replaying(script) as engine, model_on(engine, max_model_len=10**6):
-            unread, reply = ask_all(
-                asking(CHAT, streamed(chat(seed=1)), reads=1, leaves=lambda _: bool(done)),
-                noted(asking(CHAT, streamed(chat()))),
-            )
+            unread, reply = ask_all(asking(CHAT, streamed(chat(seed=1)), reads=1, leaves=leaves), later())
 
         assert len(unread.parts) == 1
         assert folded_chat(reply.events)["message"]["content"] == "Hello"
