@@ -64,9 +64,14 @@ def template_kwargs(request: ChatCompletionRequest, model: LoadedModel) -> Mappi
     if request.reasoning_effort is not None:
         effective["reasoning_effort"] = request.reasoning_effort
         effective.setdefault("enable_thinking", request.reasoning_effort != "none")
+    return over_defaults(effective, model)
+
+
+def over_defaults(kwargs: Mapping[str, Any], model: LoadedModel) -> dict[str, Any]:
+    """Template arguments over those of the server; null and "auto" say nothing."""
     own = model.configuration.default_chat_template_kwargs
     defaults = {**own, **{name: value for name, value in ALWAYS_DEFAULT.items() if name not in own}}
-    return {**defaults, **{name: value for name, value in effective.items() if value not in (None, "auto")}}
+    return {**defaults, **{name: value for name, value in kwargs.items() if value not in (None, "auto")}}
 
 
 def open_parser(plan: ParserPlan, context: RequestContext, prompt_token_ids: Sequence[int] | None) -> OutputParser:

@@ -5,6 +5,7 @@ from typing import Any
 from derender_api.catalog import catalog
 from derender_api.exceptions import BadRequest
 from derender_api.loaded_model import LoadedModel
+from derender_api.parsing import over_defaults
 from derender_api.protocol.rules import CONTINUES_AND_GENERATES
 from derender_api.protocol.tokenize import DetokenizeRequest, TokenizeChatRequest, TokenizePromptRequest
 from derender_api.render.chat_text import chat_text, check_trust
@@ -53,8 +54,7 @@ def _chat_tokens(request: TokenizeChatRequest, model: LoadedModel) -> list[int]:
             continue_final_message=request.continue_final_message,
         )
     kwargs = {
-        **model.configuration.default_chat_template_kwargs,
-        **(request.chat_template_kwargs or {}),
+        **over_defaults(request.chat_template_kwargs or {}, model),
         "add_generation_prompt": request.add_generation_prompt,
         "continue_final_message": request.continue_final_message,
     }

@@ -16,7 +16,7 @@ ENGINE_URL = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?")
 TokenizerMode = Literal[
     "auto", "hf", "slow", "mistral", "deepseek_v32", "deepseek_v4", "deepseek_v41", "kimi_k3", "cohere"
 ]
-ENCODER_MODES = frozenset({"kimi_k3", "cohere"})
+ENCODER_MODES = frozenset({"cohere"})
 """Tokenizer modes in which vLLM renders chats with an encoder that is not here."""
 StreamStateFormat = Literal["replay", "compact"]
 ContentFormat = Literal["auto", "string", "openai"]

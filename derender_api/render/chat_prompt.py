@@ -10,6 +10,7 @@ from derender_api.render.chat_text import chat_text, check_trust
 from derender_api.render.deepseek.encoder import deepseek_encoder
 from derender_api.render.families import is_harmony
 from derender_api.render.harmony import harmony_tokens
+from derender_api.render.kimi_k3 import is_kimi_k3, request_variables
 from derender_api.render.mistral import mistral_tokens
 from derender_api.render.prompt import Prompt, given_prompt, prompt_of_ids, prompt_of_text, ready_prompt
 
@@ -47,5 +48,8 @@ def chat_prompt(
         check_trust(request.chat_template, kwargs, model)
         text = encode(request.messages, tools=tools, kwargs=kwargs)
         return prompt_of_text(text, request, model, with_offsets=False)
+    is_kimi = is_kimi_k3(model)
+    if is_kimi:
+        kwargs = {**kwargs, **request_variables(request)}
     text = chat_text(request.messages, model, tools=tools, kwargs=kwargs, chat_template=request.chat_template)
-    return prompt_of_text(text, request, model, with_offsets=bool(request.return_token_offsets))
+    return prompt_of_text(text, request, model, with_offsets=bool(request.return_token_offsets) and not is_kimi)

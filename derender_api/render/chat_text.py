@@ -7,6 +7,7 @@ from derender_api.exceptions import BadRequest
 from derender_api.loaded_model import LoadedModel
 from derender_api.protocol.openai_request import ChatMessage
 from derender_api.render.conversation import template_messages
+from derender_api.render.kimi_k3 import is_kimi_k3, kimi_messages, kimi_variables
 from derender_api.render.sandbox import render_untrusted
 from derender_api.render.template_traits import TemplateTraits, traits_of
 from derender_api.tokenization.conversation import RESERVED, render_conversation
@@ -58,11 +59,18 @@ def chat_text(
     reserved = sorted(RESERVED.intersection(kwargs))
     if reserved:
         raise BadRequest(f"chat_template_kwargs must not hold {', '.join(map(repr, reserved))}.")
-    traits = _traits(template, model)
+    traits, is_kimi = _traits(template, model), is_kimi_k3(model)
+    made = template_messages(
+        messages, wants_parts=traits.wants_parts, knows_developer=traits.knows_developer or is_kimi
+    )
     arguments: dict[str, Any] = {
-        "messages": template_messages(messages, wants_parts=traits.wants_parts, knows_developer=traits.knows_developer),
+        "messages": kimi_messages(made) if is_kimi else made,
         "chat_template": template,
-        "variables": {**special_tokens(model), "tools": tools, **_variables(kwargs)},
+        "variables": {
+            **special_tokens(model),
+            "tools": tools,
+            **_variables(kimi_variables(kwargs) if is_kimi else kwargs),
+        },
     }
     if chat_template:
         return render_untrusted(arguments)

@@ -282,3 +282,13 @@ def test_results_of_deepseek_calls_are_sorted_by_their_ids_of_any_type():
         prompt = model.tokenizer.decode(post(CHAT, body)[1]["token_ids"])
 
     assert "<tool_result>bb</tool_result>\n\n<tool_result>cc</tool_result>" in prompt
+
+
+def test_kimi_k3_has_results_in_the_order_of_the_calls():
+    calls = [{"id": each, "type": "function", "function": {"name": each * 2, "arguments": "{}"}} for each in "ab"]
+    results = [{"role": "tool", "tool_call_id": each, "content": f"{each}!"} for each in "ba"]
+    body = {"messages": [{"role": "assistant", "content": None, "tool_calls": calls}, *results]}
+    template = "{% for m in messages %}{{ m.index }}{{ m.tool }}{{ m.content }} {% endfor %}"
+    with served(tokenizer_mode="kimi_k3", chat_template=template) as model:
+        for path, key in ((CHAT, "token_ids"), ("/tokenize", "tokens")):
+            assert model.tokenizer.decode(post(path, body)[1][key]) == " 1aaa! 2bbb! "
