@@ -1,5 +1,6 @@
 """What all middleware of the service shares: it runs under WSGI and ASGI, and answers the errors that it raises."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from derender_api.views_errors import error_response
 GetResponse = Callable[[HttpRequest], Any]
 
 
-class Layer:
+class Layer(ABC):
     """A middleware for both worlds: `sync` answers under WSGI, `asynchronous` under ASGI. ApiErrors are answered."""
 
     sync_capable = True
@@ -39,13 +40,13 @@ class Layer:
         except ApiError as error:
             return error_response(error)
 
+    @abstractmethod
     def sync(self, request: HttpRequest) -> HttpResponseBase:
         """The answer; calls `get_response`."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def asynchronous(self, request: HttpRequest) -> HttpResponseBase:
         """The answer; awaits `get_response`."""
-        raise NotImplementedError
 
 
 def when_sent(response: HttpResponseBase, action: Callable[[], None]) -> None:

@@ -1,5 +1,6 @@
 """Views of the gateway. REST framework's views are synchronous; `EngineView` awaits their handlers."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ from derender_api.views import ApiView, json_response
 from derender_api.views_render import REQUEST_ID, WARNING
 
 
-class EngineView(ApiView):
+class EngineView(ApiView, ABC):
     """A view whose `post` is a coroutine; there is none where no model has engines."""
 
     async def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:  # type: ignore[override]
@@ -41,9 +42,9 @@ class EngineView(ApiView):
         self.response = self.finalize_response(request, response, *args, **kwargs)  # type: ignore[arg-type]
         return self.response
 
+    @abstractmethod
     async def post(self, request: Request) -> HttpResponseBase:
         """The answer."""
-        raise NotImplementedError
 
 
 class ChatView(EngineView):

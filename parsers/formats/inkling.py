@@ -11,6 +11,7 @@ marker is a header. The markers count wherever they are spelled.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -134,17 +135,21 @@ class MessageReader(Stage):
         if header:
             self._content(header, out)
 
+    @abstractmethod
     def _content(self, text: str, out: list[Any]) -> None:
-        raise NotImplementedError
+        """Text of an answer."""
 
+    @abstractmethod
     def _call_begins(self, out: list[Any]) -> None:
-        raise NotImplementedError
+        """A call's name is complete."""
 
+    @abstractmethod
     def _payload(self, text: str, out: list[Any]) -> None:
-        raise NotImplementedError
+        """Text of a call's payload."""
 
+    @abstractmethod
     def _call_ends(self, marker: str, out: list[Any]) -> None:
-        raise NotImplementedError
+        """`marker` ends the call."""
 
 
 class InklingThoughts(MessageReader, ReasoningStage):
