@@ -188,18 +188,26 @@ class ErnieToolStage(ToolStage):
         self._content = []
         segments = AnswerTags(state.answer, self._answer_ids).strip(segments)
         text = ending.take(text_of(segments))
-        if state.ending.active and not (segments and _is_tag(segments[-1])):
+        start = len(text) - len(text_of(segments))
+        if state.ending.active and not (segments and self._is_part(segments[-1])):
             text = ending.hold(text, segments)
-        for piece, tagged in self._pieces(text, segments):
+        for piece, tagged in self._pieces(text, segments, start):
             self._tagged = tagged
             self._read(piece)
         content = "".join(self._content)
         events: list[Event] = [Content(content)] if content else []
         return events + (self._sent(state.calls.pop(0)) if state.calls else [])
 
-    def _pieces(self, text: str, segments: Sequence[Segment]) -> Iterator[tuple[str, bool]]:
-        """The chunk's `text` in pieces, cut behind tags that are tokens; whether a piece ends with one."""
-        start, end = 0, len(text) - len(text_of(segments))
+    def _is_part(self, segment: Segment) -> bool:
+        """Whether a token that ends a chunk belongs to the format, so that it is none that ends the output."""
+        return _is_tag(segment) or (isinstance(segment, Token) and segment.token_id in self._answer_ids)
+
+    def _pieces(self, text: str, segments: Sequence[Segment], end: int) -> Iterator[tuple[str, bool]]:
+        """The chunk's `text` in pieces, cut behind tags that are tokens; whether a piece ends with one.
+
+        `end`: where the first segment's text begins, behind what was held.
+        """
+        start = 0
         for segment in () if self._split else segments:
             end += len(segment.text)
             if _is_tag(segment):
@@ -330,12 +338,14 @@ class ErnieToolStage(ToolStage):
             state.calls += [call] if call else []
         elif state.mode == "text":
             self._content.append(state.held)
+        # What stands in a call that was cut is dropped with it.
+        ending = [] if state.mode == "call" else Ending(state.ending).finish()
         content = "".join(self._content)
         events: list[Event] = [Content(content)] if content else []
         for call in state.calls:
             events += self._sent(call)
         state.calls = []
-        return events + Ending(state.ending).finish()
+        return events + ending
 
 
 def _is_tag(segment: Segment) -> bool:

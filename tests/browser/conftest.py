@@ -57,9 +57,9 @@ def create_administrator(folder: Path) -> None:
     subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Headless Chromium."""
+    """Headless Chromium. Its driver keeps an event loop running, which must not be there for other tests."""
     with sync_playwright() as playwright:
         # Root has no sandbox, and containers have little shared memory.
         chromium = playwright.chromium.launch(

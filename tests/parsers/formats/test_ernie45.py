@@ -130,6 +130,21 @@ def test_the_stop_token_behind_a_call_is_not_shown():
     assert fold([*deltas, parser.feed([], [], finished=True)]) == ("", "", (NOOP,))
 
 
+@pytest.mark.parametrize(
+    ("output", "content"),
+    [
+        (f"{START}{END}{START}{ANSWER_END}", f"{START}{END}"),
+        (f"{START}{END}x{START}{ANSWER_END}", f"{START}{END}x"),
+        (f"{START}{END}{START}<eos>", f"{START}{END}"),
+    ],
+)
+def test_what_stands_in_a_cut_call_is_dropped_with_it(output, content):
+    run = runner()
+    assert summary(run.message(output)) == (None, content, ())
+    for lens in (1, 2, 3):
+        assert fold(run.deltas(output, lens, snapshots=True)) == ("", content, ())
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.sampled_from([*TAGS, '{"name": "f"}', "{", "}", '"', "\\", "x", " ", "\n", "<"]), max_size=12))
 def test_anything_is_read_alike_in_any_grouping(pieces):
