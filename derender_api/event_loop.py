@@ -5,4 +5,8 @@ import asyncio
 
 def on_event_loop() -> bool:
     """Whether an event loop runs in this thread, which a database or a lock must not hold up."""
-    return asyncio._get_running_loop() is not None
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -92,6 +92,7 @@ def _state_after(url: str, body: bytes) -> Any:
     connection.request("POST", CHAT, body, JSON_TYPE)
     response = connection.getresponse()
     answer = orjson.loads(response.read())
+    connection.close()
     if response.status != 200:
         raise CommandError(f"{url} answers {response.status}: {answer}. Serve the model of --model, with parsers.")
     return answer["stream_state"]
