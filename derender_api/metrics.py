@@ -38,6 +38,8 @@ COUNTERS = {
     ),
 }
 """Labels and help of each counter."""
+LONGEST_PROMPT = 100_000_000
+"""Prompt tokens beyond this are no prompt's; a counter that has taken in such a number would not show later ones."""
 REQUEST_SECONDS = "derender_request_seconds"
 IN_FLIGHT = "derender_requests_in_flight"
 
@@ -83,8 +85,8 @@ def count_stream_call(kind: str, *, chunks: int) -> None:
 
 
 def count_tokens(model: str, *, prompt: int, generated: int) -> None:
-    """Tokens of one answer or chunk of a model."""
-    if prompt:
+    """Tokens of one answer or chunk of a model. The client says how long its prompt was: nonsense is not counted."""
+    if 0 < prompt <= LONGEST_PROMPT:
         note(("derender_prompt_tokens", model), prompt)
     if generated:
         note(("derender_generated_tokens", model), generated)

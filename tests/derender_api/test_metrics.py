@@ -136,6 +136,17 @@ class TestTokens:
         assert counted("derender_prompt_tokens_total", model="model") == 12
         assert counted("derender_generated_tokens_total", model="model") == 3
 
+    @pytest.mark.parametrize("nonsense", [-5, 10**20, 10**400])
+    def test_a_prompt_no_engine_has_read_is_not_counted(self, nonsense: int, counted: Callable[..., float]) -> None:
+        with served():
+            for prompt_tokens in (nonsense, 7):
+                post(CHAT, oneshot([HELLO], prompt_tokens=prompt_tokens))
+                post(COMPLETION, completions([HELLO], prompt_tokens=[prompt_tokens]))
+                post(CHAT, chunk([HELLO], prompt_tokens=prompt_tokens))
+
+        assert counted("derender_prompt_tokens_total", model="model") == 21
+        assert counted("derender_generated_tokens_total", model="model") == 6
+
     def test_of_streams(self, counted: Callable[..., float]) -> None:
         with served():
             for path in (CHAT, COMPLETION):

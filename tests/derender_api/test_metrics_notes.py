@@ -34,13 +34,14 @@ def test_notes_of_all_threads_are_counted_without_being_asked() -> None:
     assert counted == [(KEY, 1)] * 400
 
 
-def test_a_folder_that_is_gone_ends_nothing() -> None:
+@pytest.mark.parametrize("error", [FileNotFoundError("gone"), ValueError("negative")])
+def test_notes_that_cannot_be_counted_end_nothing(error: Exception) -> None:
     tried, done = [], threading.Event()
 
     def write(notes: object) -> None:
         tried.append(notes)
         if len(tried) == 1:
-            raise FileNotFoundError("gone")
+            raise error
         done.set()
 
     notebook = Notebook(write)
