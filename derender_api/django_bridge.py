@@ -9,7 +9,7 @@ from io import BytesIO
 from typing import Any
 
 from django.core import signals
-from django.core.handlers.wsgi import WSGIHandler
+from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 from django.http.response import HttpResponseBase
 
 from derender_api.middleware import ADMITTED, REFUSED
@@ -19,6 +19,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 AsgiApplication = Callable[[Message, Receive, Send], Awaitable[None]]
 
+_NOTHING = BytesIO()
 KNOWN_NAMES = 256
 """Most header names whose translation is remembered; clients choose them."""
 
@@ -56,7 +57,7 @@ class DjangoBridge(WSGIHandler):
         """The answer to a request; the beginning and the end of it are signalled, which looks after connections."""
         environ = self.environ(scope, body)
         signals.request_started.send(sender=type(self), environ=environ)
-        response = self.get_response(self.request_class(environ))
+        response = self.get_response(self._request(environ, body))
         try:
             return Answer.of(response)
         finally:
@@ -64,7 +65,12 @@ class DjangoBridge(WSGIHandler):
 
     def answer_small(self, scope: Message, body: bytes) -> Answer:
         """The same for a request that touches neither a database nor a shared cache."""
-        return Answer.of(self.get_response(self.request_class(self.environ(scope, body))))
+        return Answer.of(self.get_response(self._request(self.environ(scope, body), body)))
+
+    def _request(self, environ: dict[str, Any], body: bytes) -> WSGIRequest:
+        request = self.request_class(environ)
+        request._body = body
+        return request
 
     def environ(self, scope: Message, body: bytes) -> dict[str, Any]:
         """The variables of WSGI that Django reads. Headers that came several times are joined by commas."""
@@ -77,7 +83,7 @@ class DjangoBridge(WSGIHandler):
             "SERVER_PORT": str(port),
             "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
             "wsgi.url_scheme": scope["scheme"],
-            "wsgi.input": BytesIO(body),
+            "wsgi.input": _NOTHING,
         }
         if scope.get("client"):
             environ["REMOTE_ADDR"] = scope["client"][0]

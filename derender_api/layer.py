@@ -57,6 +57,8 @@ def when_sent(response: HttpResponseBase, action: Callable[[], None]) -> None:
     close = response.close
 
     def closed() -> None:
+        # Else the answer, which holds this, would wait for the garbage collector.
+        vars(response).pop("close", None)
         try:
             close()
         finally:

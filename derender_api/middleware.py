@@ -63,7 +63,7 @@ def _allow(request: HttpRequest, key: KnownKey) -> Any:
 
 
 class BodyLimitMiddleware(Layer):
-    """Refuses bodies above `MAX_BODY_BYTES` with 413, and reads bodies sent without a length.
+    """Refuses bodies above `MAX_BODY_BYTES` with 413, and reads bodies sent without a length, unless bodies.py has.
 
     Django reads exactly Content-Length bytes, hence nothing of a chunked body. Bodies are read here: a slow client that
     sends one is not counted among the requests that are worked on.
@@ -76,6 +76,8 @@ class BodyLimitMiddleware(Layer):
     def sync(self, request: HttpRequest) -> HttpResponseBase:
         if refused := request.META.get(REFUSED):
             raise refused
+        if hasattr(request, "_body"):
+            return self.get_response(request)
         limit = conf.max_body_bytes
         length = announced_length(request, limit=limit)
         if length == 0:

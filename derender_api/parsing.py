@@ -2,7 +2,6 @@
 
 import logging
 import re
-import secrets
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from hashlib import blake2b
@@ -16,6 +15,7 @@ from derender_api.log_format import shown_content
 from derender_api.metrics import count_cache_lookup, count_outcome
 from derender_api.parser_cache import bytes_of_ids, digest_of, parser_cache
 from derender_api.protocol.openai_request import ChatCompletionRequest, NamedTool
+from derender_api.random_bytes import random_bytes
 from derender_api.stop import StopRules
 from derender_api.stop_watch import StopWatch
 from derender_api.stream_state import Carried
@@ -122,7 +122,7 @@ def _outcome(parser: OutputParser, token_ids: Sequence[int], content: str | None
 
 def random_seed() -> bytes:
     """Seed of the call IDs of a one-shot answer: new every time."""
-    return secrets.token_bytes(16)
+    return random_bytes(16)
 
 
 def stream_seed(request_id: str, index: int, prompt_token_ids: Sequence[int], carried: Carried) -> bytes:

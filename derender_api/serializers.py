@@ -4,7 +4,8 @@ Errors stay those of the wire models (`derender_api.exceptions`), with the place
 """
 
 from abc import ABC, abstractmethod
-from typing import Any
+from functools import cache
+from typing import Any, Self
 
 from django.http import HttpRequest
 from pydantic import BaseModel
@@ -34,9 +35,13 @@ class BodySerializer(BaseSerializer[Any], ABC):
     @classmethod
     def validated(cls, request: Request) -> Any:
         """The wire model in the body of `request`; raises InvalidBody or RequestRuleViolation."""
-        serializer = cls(data=read_body(request._request))
-        serializer.is_valid(raise_exception=True)
-        return serializer.validated_data
+        return cls._shared().run_validation(read_body(request._request))
+
+    @classmethod
+    @cache
+    def _shared(cls) -> Self:
+        """One for all requests: it keeps nothing of them, and making one costs more than all else that it does."""
+        return cls()
 
 
 class ChatDerenderSerializer(BodySerializer):

@@ -3,9 +3,9 @@
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
-from rest_framework.views import APIView
 
 from derender_api.answers import Json, encoded
+from derender_api.api_view import ApiView
 from derender_api.openapi import answers, either
 from derender_api.protocol.answer import DetokenizeAnswer, TokenizeAnswer
 from derender_api.protocol.chat_answer import ChatChunkAnswer, ChatCompletionAnswer
@@ -41,13 +41,13 @@ def json_response(answer: Json) -> HttpResponse:
     return HttpResponse(encoded(answer), content_type="application/json")
 
 
-class ApiView(APIView):
+class PostView(ApiView):
     """Answers POST only."""
 
     http_method_names = ["post"]
 
 
-class ChatDerenderView(ApiView):
+class ChatDerenderView(PostView):
     """POST /v1/chat/completions/derender."""
 
     @extend_schema(
@@ -69,7 +69,7 @@ class ChatDerenderView(ApiView):
         return json_response(answer)
 
 
-class CompletionDerenderView(ApiView):
+class CompletionDerenderView(PostView):
     """POST /v1/completions/derender."""
 
     @extend_schema(
@@ -96,7 +96,7 @@ class CompletionDerenderView(ApiView):
         return json_response(answer)
 
 
-class TokenizeView(ApiView):
+class TokenizeView(PostView):
     """POST /tokenize."""
 
     @extend_schema(
@@ -110,7 +110,7 @@ class TokenizeView(ApiView):
         return json_response(tokenize(TokenizeSerializer.validated(request)))
 
 
-class DetokenizeView(ApiView):
+class DetokenizeView(PostView):
     """POST /detokenize."""
 
     @extend_schema(

@@ -16,13 +16,13 @@ from derender_api.protocol.render import (
 )
 from derender_api.serializers import ChatRenderSerializer, CompletionRenderSerializer
 from derender_api.services.render import Rendering, render_chat, render_completion
-from derender_api.views import ApiView, json_response
+from derender_api.views import PostView, json_response
 
 REQUEST_ID = "x-request-id"
 WARNING = "X-Derender-Warning"
 
 
-class ChatRenderView(ApiView):
+class ChatRenderView(PostView):
     """POST /v1/chat/completions/render."""
 
     @extend_schema(
@@ -38,7 +38,7 @@ class ChatRenderView(ApiView):
         return _response(render_chat(body, model, request_id=request.headers.get(REQUEST_ID)))
 
 
-class CompletionRenderView(ApiView):
+class CompletionRenderView(PostView):
     """POST /v1/completions/render."""
 
     @extend_schema(

@@ -8,8 +8,8 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
+from derender_api.api_view import ApiView
 from derender_api.authorization import may_use
 from derender_api.catalog import LoadedModel, catalog
 from derender_api.load import requests_in_flight
@@ -19,7 +19,7 @@ VLLM_VERSION = "0.33.0"
 """The vLLM release whose answers this server gives."""
 
 
-class ServerView(APIView):
+class ServerView(ApiView):
     """Answers GET only: like vLLM, neither HEAD nor OPTIONS."""
 
     http_method_names = ["get"]
@@ -46,7 +46,7 @@ class HealthView(ServerView):
         return _empty()
 
 
-class PingView(APIView):
+class PingView(ApiView):
     """GET and POST /ping."""
 
     http_method_names = ["get", "post"]

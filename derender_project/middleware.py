@@ -27,17 +27,27 @@ class PagesOnly:
 
     get_response: Callable[[HttpRequest], Any]
 
+    def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
+        super().__init__(get_response)  # type: ignore[call-arg]
+        self._behind_pages = _behind_pages(get_response)
+
     def __call__(self, request: HttpRequest) -> Any:
         if request.path_info.startswith(PAGES):
             return super().__call__(request)  # type: ignore[misc]
-        return self.get_response(request)
+        return self._behind_pages(request)
+
+
+def _behind_pages(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
+    """What answers behind all middleware of pages that follows: Django wraps each in a handler of exceptions."""
+    following = getattr(get_response, "__wrapped__", None)
+    return following._behind_pages if isinstance(following, PagesOnly) else get_response
 
 
 class PagesSecurity(PagesOnly, SecurityMiddleware):
     """Security headers."""
 
 
-class PagesStatic(WhiteNoiseMiddleware):
+class PagesStatic(PagesOnly, WhiteNoiseMiddleware):
     """Static files: the assets of the admin page and of the documentation. Runs under ASGI, too."""
 
     sync_capable = True
@@ -58,8 +68,6 @@ class PagesStatic(WhiteNoiseMiddleware):
         self.files.update(self._found)
 
     def __call__(self, request: HttpRequest) -> Any:
-        if not request.path_info.startswith(PAGES):
-            return self.get_response(request)
         answer = super().__call__(request)
         return _awaitable(answer) if self._is_async and not isawaitable(answer) else answer
 

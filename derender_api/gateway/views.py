@@ -10,6 +10,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.request import Request
 
+from derender_api.api_view import rendered
 from derender_api.gateway.chat import chat, open_chat_stream, rendered_chat
 from derender_api.gateway.completion import completion, open_completion_stream, rendered_completion
 from derender_api.gateway.engine_request import model_with_engine, require_engines
@@ -19,11 +20,11 @@ from derender_api.protocol.chat_answer import ChatChunkAnswer, ChatCompletionAns
 from derender_api.protocol.completion_answer import CompletionAnswer, CompletionChunkAnswer
 from derender_api.protocol.render import ChatRenderRequest, CompletionRenderRequest
 from derender_api.serializers import ChatRenderSerializer, CompletionRenderSerializer
-from derender_api.views import ApiView, json_response
+from derender_api.views import PostView, json_response
 from derender_api.views_render import REQUEST_ID, WARNING
 
 
-class EngineView(ApiView, ABC):
+class EngineView(PostView, ABC):
     """A view whose `post` is a coroutine; there is none where no model has engines."""
 
     async def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:  # type: ignore[override]
@@ -39,8 +40,10 @@ class EngineView(ApiView, ABC):
             response = await self.post(request)
         except Exception as error:
             response = self.handle_exception(error)
-        self.response = self.finalize_response(request, response, *args, **kwargs)  # type: ignore[arg-type]
-        return self.response
+        try:
+            return rendered(self.finalize_response(request, response, *args, **kwargs))  # type: ignore[arg-type]
+        finally:
+            self.forget()
 
     @abstractmethod
     async def post(self, request: Request) -> HttpResponseBase:

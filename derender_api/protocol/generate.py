@@ -174,7 +174,7 @@ class GenerateTokensStreamResponse(WireModel):
 class StreamState(WireModel):
     """What a streaming client carries from call to call (protocol 5). Send back what the last answer held."""
 
-    prev_tokens: list[str] = []
+    prev_tokens: list[str] = Field(default_factory=list)
     """Decode window: vocabulary pieces, at most 1024."""
     prefix_offset: Annotated[int, Field(ge=0)] = 0
     """Offset into the window from which text is decoded."""
@@ -182,17 +182,17 @@ class StreamState(WireModel):
     """Offset into the window up to which text was sent."""
     role_sent: bool = False
     """The first delta, with the role, was sent."""
-    logprob_context_token_ids: Annotated[list[int], Field(max_length=4)] = []
+    logprob_context_token_ids: Annotated[list[int], Field(max_length=4)] = Field(default_factory=list)
     """The last output IDs, for characters that are spread over several tokens."""
     logprob_text_offset: Annotated[int, Field(ge=0)] = 0
     """Next `text_offset` of completions."""
-    output_token_ids: list[int] = []
+    output_token_ids: list[int] = Field(default_factory=list)
     """Parsed models: all output IDs so far."""
-    output_chunk_lens: list[Annotated[int, Field(gt=0)]] = []
+    output_chunk_lens: list[Annotated[int, Field(gt=0)]] = Field(default_factory=list)
     """Parsed models: the number of IDs in each chunk so far."""
     tools_streamed: bool = False
     """A tool call was sent."""
-    last_tool_call_ids: list[str] = []
+    last_tool_call_ids: list[str] = Field(default_factory=list)
     """IDs of the tool calls sent, in order."""
 
     @field_validator("prev_tokens")

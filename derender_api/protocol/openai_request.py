@@ -98,9 +98,9 @@ class GenerationRequest(OpenModel):
 
     model: str | None = None
     """Ignored; the derender request's own `model` chooses."""
-    stop: StopStrings = []
+    stop: StopStrings = Field(default_factory=list)
     """Stop strings; end the text, also that of streams."""
-    stop_token_ids: list[int] | None = []
+    stop_token_ids: list[int] | None = Field(default_factory=list)
     """Further IDs that end the output."""
     include_stop_str_in_output: bool = False
     """Keep the stop token or stop string in the text."""
@@ -133,7 +133,7 @@ class GenerationRequest(OpenModel):
     use_beam_search: bool = False
     prompt_logprobs: int | None = None
     allowed_token_ids: list[int] | None = None
-    bad_words: list[str] = []
+    bad_words: list[str] = Field(default_factory=list)
     add_special_tokens: bool = True
     truncate_prompt_tokens: Annotated[int, Field(ge=-1)] | None = None
     truncation_side: Literal["left", "right"] | None = None

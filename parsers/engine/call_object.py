@@ -16,6 +16,10 @@ from .json_stream import SPACE, JsonStream, JsonStreamState
 
 Place = Literal["start", "first", "key", "colon", "value", "next", "done", "bad"]
 
+_HEAD = re.compile(
+    r'[ \t\n\r]*+\{[ \t\n\r]*+"name":[ \t\n\r]*+"([^"\\\x00-\x1f]*+)",[ \t\n\r]*+"arguments":[ \t\n\r]*+(?=\{)'
+)
+"""What most calls begin with, up to their arguments."""
 _OPENED_STRING = re.compile(r'"(?: |\\[nrt])*+.', re.DOTALL)
 
 _STEPS: dict[tuple[Place, str], Place] = {
@@ -140,6 +144,8 @@ class CallObject:
     def feed(self, text: str, position: int = 0) -> int:
         """Reads `text` from `position`; the position behind what was read: the object's end, or what made it bad."""
         state = self.state
+        if state.place == "start" and not self._style.keyed and "arguments" in self._style.keys:
+            position = self._head(text, position)
         while position < len(text) and state.place not in ("done", "bad"):
             if state.value is not None:
                 position = self._value(text, position)
@@ -148,6 +154,16 @@ class CallObject:
             else:
                 position = self._structure(text[position], position)
         return position
+
+    def _head(self, text: str, position: int) -> int:
+        """Reads the usual beginning of a call at once, where all of it is there."""
+        head = _HEAD.match(text, position)
+        if head is None:
+            return position
+        state = self.state
+        state.name, state.key, state.place = head.group(1), "arguments", "value"
+        self._open_value("{")
+        return head.end()
 
     def _structure(self, character: str, position: int) -> int:
         state = self.state

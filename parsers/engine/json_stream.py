@@ -13,6 +13,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
+from .json_words import MAX_NUMBER, WORDS, dumped_number, dumped_word
+
 Mode = Literal["value", "first", "key", "colon", "next", "string", "number", "word", "done"]
 
 SPACE = " \t\n\r"
@@ -21,14 +23,11 @@ SPACE = " \t\n\r"
 MAX_DEPTH = 512
 """Deeper nesting counts as no JSON: whoever reads the arguments next recurses."""
 
-MAX_NUMBER = 4300
-"""Longer numbers count as no JSON, as they do in Python's reader."""
-
+_MEMBER = re.compile(r'"[^"\\\x00-\x1f]*+": "[^"\\\x00-\x1f]*+"(, (?="))?')
+"""A member with a string, both without escapes and in the style that passes through, and what leads to the next."""
 _STRING_RUN = re.compile(r'[^"\\\x00-\x1f]+')
 _NUMBER_RUN = re.compile(r"[0-9+\-.eE]+")
 _WORD_RUN = re.compile(r"[A-Za-z]+")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z")
-_WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "/": "/", "b": "\\b", "f": "\\f", "n": "\\n", "r": "\\r", "t": "\\t"}
 _HEX = "0123456789abcdefABCDEF"
 _CLOSERS = {"{": "}", "[": "]"}
@@ -144,9 +143,9 @@ class JsonStream:
             kept = tail[: len(tail) - len(state.sent)] if state.held else tail.rstrip()
             return kept + self._half_character() + '"' + closers
         if state.mode == "word":
-            word = next(word for word in _WORDS if word.startswith(state.held))
+            word = next(word for word in WORDS if word.startswith(state.held))
             return tail + word[len(state.sent) :] + closers
-        if state.mode == "number" and numbers and (text := _dumped_number(state.held.rstrip(".-+eE"))) is not None:
+        if state.mode == "number" and numbers and (text := dumped_number(state.held.rstrip(".-+eE"))) is not None:
             common = common_length(state.sent, text)
             return tail[: max(0, len(tail) - len(state.sent) + common)] + text[common:] + closers
         if not state.stack and state.mode != "done":
@@ -171,6 +170,9 @@ class JsonStream:
         if mode in ("number", "word"):
             return self._scalar(text, position, out)
         character = text[position]
+        begins_key = character == '"' and mode in ("first", "key") and not self.state.gap
+        if begins_key and self.state.stack[-1] == "{" and (member := _MEMBER.match(text, position)):
+            return self._member(member, out)
         if character in SPACE:
             if self.state.gap and character == " ":
                 out.add(" ")
@@ -180,6 +182,15 @@ class JsonStream:
             out.add(" ")
             self.state.gap, self.state.style = False, self.state.style or "dump"
         return self._structure(character, out)
+
+    def _member(self, member: re.Match[str], out: _Output) -> int:
+        leads_on = member.group(1) or ""
+        out.add(member.group().removesuffix(leads_on))
+        self._value_done(out)
+        if leads_on:
+            out.add(leads_on)
+            self.state.mode = "key"
+        return member.end() - member.start()
 
     def _structure(self, character: str, out: _Output) -> int:
         state = self.state
@@ -339,7 +350,7 @@ class JsonStream:
         if len(state.held) + run.end() - position > MAX_NUMBER:
             return -1
         state.held += run.group()
-        if state.mode == "word" and not any(word.startswith(state.held) for word in _WORDS):
+        if state.mode == "word" and not any(word.startswith(state.held) for word in WORDS):
             return -1
         out.add(self._early(state))
         return run.end() - position
@@ -368,7 +379,7 @@ class JsonStream:
 
     def _close_scalar(self, out: _Output) -> bool:
         state = self.state
-        text = _dumped_number(state.held) if state.mode == "number" else _dumped_word(state.held)
+        text = dumped_number(state.held) if state.mode == "number" else dumped_word(state.held)
         if text is None:
             return False
         if not text.startswith(state.sent):
@@ -385,15 +396,3 @@ def common_length(one: str, other: str) -> int:
         if mine != theirs:
             return position
     return min(len(one), len(other))
-
-
-def _dumped_number(text: str) -> str | None:
-    """None for what is no number. One that is too large for a float stays as it is."""
-    if not _NUMBER.match(text):
-        return None
-    dumped = json.dumps(json.loads(text))
-    return text if "n" in dumped else dumped
-
-
-def _dumped_word(text: str) -> str | None:
-    return text if text in _WORDS else None

@@ -6,6 +6,7 @@ The stages that run it move its state: `machine_thoughts` as reasoning parser, `
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from .events import Segment, Text, Token
@@ -65,6 +66,15 @@ class MarkerMachine:
     def spelled(self, terminal: str) -> bool:
         """Whether the tokenizer lacks a token for this marker, so that it is found in the text."""
         return terminal in self._spelled.values()
+
+    @cached_property
+    def reads_content(self) -> bool:
+        """Whether content must be searched for markers that are no tokens, those of calls apart."""
+        return any(
+            self.spelled(marker)
+            for (state, marker) in self.grammar.transitions
+            if state is State.CONTENT and marker not in self.grammar.call_markers
+        )
 
     def known(self, segments: Sequence[Segment]) -> list[Segment]:
         """Segments with the tokens that only another stage asked for as text."""

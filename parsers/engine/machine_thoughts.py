@@ -37,11 +37,7 @@ class MachineReasoningStage(ReasoningStage):
         self._machine = machine
         self._call_markers = machine.grammar.call_markers
         self._exit_markers = machine.grammar.exit_markers
-        self._reads_content = any(
-            machine.spelled(marker)
-            for (state, marker) in machine.grammar.transitions
-            if state is State.CONTENT and marker not in self._call_markers
-        )
+        self._reads_content = machine.reads_content
         self.state.state = State.REASONING if thinking and not ended else State.CONTENT
         self.state.ended = ended
         self.state.rethinks = rethinks

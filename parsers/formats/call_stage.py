@@ -6,6 +6,7 @@ seen since its first marker is kept until a call is out: should it turn out to b
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from parsers.engine.scanner import hold_stop, text_of
 from parsers.engine.stage import Outcome, ToolFormat, ToolStage
 from parsers.engine.vocabulary import Vocabulary
 
+_STRING = re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"(:)?', re.DOTALL)
+"""A string of dumped JSON, and whether it is a key."""
 NEAR_END = 64
 """How much of what was read of a call says whether a quote is missing in it."""
 
@@ -176,4 +179,6 @@ class CallFormat(ToolFormat):
 def merge_repeated_keys(outcome: Outcome) -> None:
     """Of a key that the model repeats, arguments keep the last value."""
     for call in outcome.calls:
-        call.arguments = unique_keys(call.arguments)
+        keys = [key for key, is_key in _STRING.findall(call.arguments) if is_key]
+        if len(keys) > len(set(keys)):
+            call.arguments = unique_keys(call.arguments)
