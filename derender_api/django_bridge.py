@@ -19,6 +19,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 AsgiApplication = Callable[[Message, Receive, Send], Awaitable[None]]
 
+BODILESS = (204, 304)
+"""Statuses of answers that have no body, and do not tell its length."""
 _NOTHING = BytesIO()
 KNOWN_NAMES = 256
 """Most header names whose translation is remembered; clients choose them."""
@@ -35,14 +37,21 @@ class Answer:
     @classmethod
     def of(cls, response: HttpResponseBase) -> "Answer":
         """The answer that Django gave."""
-        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.items()]
+        headers = [
+            (name.encode("latin-1"), value.encode("latin-1"))
+            for name, value in response.items()
+            if name != "Content-Length"
+        ]
         headers += [(b"Set-Cookie", each.output(header="").strip().encode()) for each in response.cookies.values()]
         body = b"".join(response) if response.streaming else response.content  # type: ignore[attr-defined]
         return cls(response.status_code, headers, body)
 
     async def send_to(self, send: Send) -> None:
         """Send it, with its length."""
-        await send({"type": "http.response.start", "status": self.status, "headers": self.headers})
+        headers = self.headers
+        if self.status not in BODILESS:
+            headers = [*headers, (b"content-length", b"%d" % len(self.body))]
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body})
 
 

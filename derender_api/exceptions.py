@@ -99,6 +99,16 @@ class PayloadTooLarge(ApiError):
         return cls(f"The request body exceeds the limit of {limit} bytes.")
 
 
+class HeadersTooLarge(ApiError):
+    """The client's fault: the headers of the request do not end."""
+
+    status = 431
+    type = "RequestHeaderFieldsTooLargeError"
+
+    def __init__(self) -> None:
+        super().__init__("The headers of the request are too large.")
+
+
 class RequestTimeout(ApiError):
     """The client's fault: its body took too long to arrive."""
 

@@ -117,6 +117,7 @@ def write(notes: Iterable[Note]) -> None:
 _notebook = Notebook(write)
 note = _notebook.note
 discard_notes = _notebook.discard
+count_notes = _notebook.flush
 
 
 @cache

@@ -30,7 +30,11 @@ class ObservationMiddleware(Layer):
         # A streamed answer goes on in this context after the view has returned: nothing is reset.
         request_id.set(id_for(request.META.get("HTTP_X_REQUEST_ID")))
         started = perf_counter()
-        return self._observed(request, await self.get_response(request), started)
+        response = await self.get_response(request)
+        if not response.streaming:
+            # Else the server would send it in chunks.
+            response.headers["Content-Length"] = str(len(response.content))
+        return self._observed(request, response, started)
 
     def _observed(self, request: HttpRequest, response: HttpResponseBase, started: float) -> HttpResponseBase:
         response.headers[HEADER] = request_id.get()

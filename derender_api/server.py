@@ -1,30 +1,37 @@
-"""Runs the production server, granian. Workers fork after everything is loaded, so that they share memory."""
+"""Runs the production server: uvicorn in workers that fork after everything is loaded, so that they share memory."""
 
 import gc
 import logging
-import multiprocessing
 import os
+import signal
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import cast
 
+import uvicorn
 from django.core.asgi import get_asgi_application
 from django.db import connections
 
-from derender_api.metrics import discard_notes
+from derender_api.connection import IDLE_SECONDS, Connection
+from derender_api.dispatch import Dispatcher
+from derender_api.django_bridge import AsgiApplication, DjangoBridge
+from derender_api.metrics import count_notes, discard_notes
 from derender_api.metrics_files import shared_folder
+from derender_api.tokenization.conversation import load_template_engine
+from derender_api.workers import DRAIN_SECONDS, Workers
 
 logger = logging.getLogger(__name__)
 
 MAX_DEFAULT_WORKERS = 8
 QUOTA_FILE = Path("/sys/fs/cgroup/cpu.max")
-DRAIN_SECONDS = 30
-"""How long requests in flight may take to finish after SIGTERM."""
-HEADER_MILLISECONDS = 10_000
-"""How long the headers of a request may take to arrive; the connection is closed then."""
-RESPAWN_SECONDS = 0.5
-"""Pause before a worker that died is replaced."""
+BACKLOG = 2048
+"""Connections that may wait to be accepted."""
+PARENT_SECONDS = 2
+"""How often a worker looks whether its parent lives."""
 WARM_UP = {
     "method": "GET",
     "path": "/health",
@@ -52,20 +59,14 @@ class ServerOptions:
 
 def run_server(options: ServerOptions) -> None:
     """Serve until SIGTERM or SIGINT, then let requests in flight finish. Raises ServerError."""
-    _require_free(options.host, options.port)
-    with shared_folder():
-        _serve(options)
+    # All workers accept from one socket: what waits in it when a worker dies is answered by another.
+    with _listen(options.host, options.port) as listener, shared_folder():
+        logger.info("Listening on %s port %d with %d workers", options.host, options.port, options.workers)
+        Workers(options.workers, partial(_serve, _prepared(options), listener, parent=os.getpid())).run()
 
 
-def _serve(options: ServerOptions) -> None:
-    from granian import Granian
-    from granian.constants import HTTPModes, Interfaces
-    from granian.http import HTTP1Settings
-
-    from derender_api.dispatch import Dispatcher
-    from derender_api.django_bridge import AsgiApplication, DjangoBridge
-    from derender_api.tokenization.conversation import load_template_engine
-
+def _prepared(options: ServerOptions) -> Dispatcher:
+    """The application, with everything loaded that workers share."""
     bridge = DjangoBridge()
     application = Dispatcher(bridge, cast(AsgiApplication, get_asgi_application()), threads=options.threads)
     bridge.answer(WARM_UP, b"")
@@ -77,26 +78,66 @@ def _serve(options: ServerOptions) -> None:
     # Large answers are made of thousands of short-lived dicts; the default would collect again and again meanwhile.
     gc.set_threshold(50_000, 25, 25)
     connections.close_all()
-    # Newer Pythons default to other start methods, which would load everything anew in each worker.
-    multiprocessing.set_start_method("fork", force=True)
-    server = Granian(
-        "derender_api.dispatch:Dispatcher",
-        address=options.host,
-        port=options.port,
-        interface=Interfaces.ASGINL,
-        # As vLLM's server; a connection is one request at a time, which bounds what a client may hold.
-        http=HTTPModes.http1,
-        workers=options.workers,
-        backlog=2048,
-        websockets=False,
-        http1_settings=HTTP1Settings(header_read_timeout=HEADER_MILLISECONDS),
-        respawn_failed_workers=True,
-        respawn_interval=RESPAWN_SECONDS,
-        # Its lines go the way of all others.
-        log_dictconfig={"formatters": {}, "handlers": {}, "loggers": {"_granian": {"propagate": True}}},
-        workers_kill_timeout=DRAIN_SECONDS,
+    return application
+
+
+def _serve(application: Dispatcher, listener: socket.socket, *, parent: int) -> None:
+    """The work of a worker: answers requests until SIGTERM, or until its parent has died."""
+
+    async def end_with_parent() -> None:
+        server.should_exit = server.should_exit or os.getppid() != parent
+
+    server = _Server(
+        uvicorn.Config(
+            application,
+            loop="uvloop",
+            http=Connection,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            backlog=BACKLOG,
+            timeout_keep_alive=IDLE_SECONDS,
+            timeout_graceful_shutdown=DRAIN_SECONDS,
+            callback_notify=end_with_parent,
+            timeout_notify=PARENT_SECONDS,
+        )
     )
-    server.serve(target_loader=lambda: application, wrap_loader=False)
+    server.run(sockets=[listener])
+    count_notes()
+
+
+class _Server(uvicorn.Server):
+    """Ends when its parent says so: Ctrl+C in a terminal reaches the parent, too."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, self.handle_exit)
+        yield
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A socket that listens there. Raises ServerError."""
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    except OSError as exc:
+        raise _cannot_listen(host, port, exc) from exc
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except OSError as exc:
+        listener.close()
+        raise _cannot_listen(host, port, exc) from exc
+    return listener
+
+
+def _cannot_listen(host: str, port: int, error: OSError) -> ServerError:
+    return ServerError(f"--host {host} --port {port}: cannot listen there: {error.strerror}. Choose another.")
 
 
 def default_workers() -> int:
@@ -112,14 +153,3 @@ def _quota() -> int | None:
         return -(-int(quota) // int(period))
     except (OSError, ValueError):
         return None
-
-
-def _require_free(host: str, port: int) -> None:
-    """The workers listen with SO_REUSEPORT, which would silently share the port with a second server."""
-    try:
-        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-    except OSError as exc:
-        raise ServerError(f"--host {host} --port {port}: cannot listen there: {exc.strerror}. Choose another.") from exc

@@ -1,6 +1,6 @@
 """ASGI entry point: `derender_project.asgi:application`.
 
-The service is measured and shipped on WSGI; this module serves hosts that only run ASGI.
+`manage.py serve` puts `derender_api.dispatch` in front of it; this module serves hosts that bring their own server.
 """
 
 import os

@@ -201,6 +201,7 @@ LOGGING = {
     "loggers": {
         # A line per refused request would let any client fill the log.
         "django.request": {"level": "ERROR", "filters": ["failures"]},
+        "uvicorn": {"level": "ERROR"},
         # Clients of engines, a line per request.
         "httpx": {"level": "WARNING"},
         "derender.access": {"level": "INFO" if ENVIRONMENT.access_log else "CRITICAL"},

@@ -232,6 +232,14 @@ class TestLive:
             else:
                 pytest.fail(server.log())
 
+    def test_workers_do_not_outlive_their_parent(self, tmp_path: Path) -> None:
+        with serving(tmp_path, FOLDER, "--workers", "2") as server:
+            workers = psutil.Process(server.process.pid).children()
+            server.process.kill()
+            _, alive = psutil.wait_procs(workers, timeout=20)
+
+        assert not alive
+
     def test_a_port_in_use_is_an_error(self, tmp_path: Path) -> None:
         with serving(tmp_path, FOLDER) as server:
             second = subprocess.run(

@@ -197,6 +197,14 @@ class TestHeaders:
         assert answer["id"].endswith("-mine")
 
     @BOTH
+    def test_the_length_of_what_comes_whole(self, engine: ReplayEngine, path: str, body: Json) -> None:
+        for sent in (body, {**body, "model": "nobody"}, {}):
+            reply = ask(path, sent)
+
+            assert reply.headers["content-length"] == str(len(b"".join(reply.parts)))
+        assert "content-length" not in ask(path, streamed(body)).headers
+
+    @BOTH
     @pytest.mark.parametrize("accept", ["text/event-stream", "application/json", "*/*", "text/html"])
     def test_any_accept_header_will_do(self, engine: ReplayEngine, path: str, body: Json, accept: str) -> None:
         assert ask(path, streamed(body), headers={"accept": accept}).status == 200

@@ -1,0 +1,86 @@
+"""A client's connection: uvicorn's protocol, with bounds for the headers of a request and errors in the API's shape."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import orjson
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from derender_api.exceptions import ApiError, BadRequest, HeadersTooLarge, error_content
+
+HEADER_SECONDS = 10.0
+"""How long the headers of a request may take to arrive; the connection is closed then."""
+HEADER_BYTES = 64 * 1024
+"""How much of a request may arrive before its headers are complete."""
+IDLE_SECONDS = 75
+"""How long a connection may be kept without a request: longer than nginx keeps its own (60 seconds)."""
+LINGER_SECONDS = 2.0
+"""How long what a refused client still sends is thrown away."""
+SWEEP_SECONDS = 2.0
+"""How often connections are looked for whose headers take too long. One look for all costs less than a timer each."""
+
+
+class Connection(HttpToolsProtocol):
+    """One connection. All that it waits for has a deadline: a request, its headers, its body (bodies.py)."""
+
+    _is_swept = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._deadline: float | None = None
+        self._in_body = False
+        self._head_size = 0
+        self._is_refused = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """The first request may take its time, as the next one on a kept connection."""
+        super().connection_made(transport)
+        self._deadline = self.loop.time() + IDLE_SECONDS
+        if not Connection._is_swept:
+            Connection._is_swept = True
+            self.loop.call_later(SWEEP_SECONDS, self._sweep)
+
+    def data_received(self, data: bytes) -> None:
+        """Reads on; what comes before the headers are complete is counted, and has a deadline."""
+        if self._is_refused:
+            return
+        if not self._in_body:
+            if not self._head_size and (self.cycle is None or self.cycle.response_complete):
+                self._deadline = self.loop.time() + HEADER_SECONDS
+            self._head_size += len(data)
+        super().data_received(data)
+        if self._head_size > HEADER_BYTES and not self._is_refused:
+            self._refuse(HeadersTooLarge())
+
+    def on_headers_complete(self) -> None:
+        """What follows is the body."""
+        super().on_headers_complete()
+        self._deadline, self._head_size, self._in_body = None, 0, True
+
+    def on_message_complete(self) -> None:
+        """What follows is the next request."""
+        super().on_message_complete()
+        self._in_body = False
+
+    def send_400_response(self, msg: str) -> None:
+        """What is no HTTP."""
+        self._refuse(BadRequest(msg))
+
+    def _refuse(self, error: ApiError) -> None:
+        body = orjson.dumps(error_content(error))
+        head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(body)
+        self.transport.write(STATUS_LINE[error.status] + head + body)
+        # The client may still be sending: a connection that is closed at once would take the answer with it.
+        self.transport.write_eof()
+        self._is_refused, self._deadline = True, self.loop.time() + LINGER_SECONDS
+
+    def _sweep(self) -> None:
+        now = self.loop.time()
+        for connection in list(self.connections):
+            if isinstance(connection, Connection) and connection._deadline is not None and connection._deadline < now:
+                connection.transport.close()
+        Connection._is_swept = bool(self.connections)
+        if self.connections:
+            self.loop.call_later(SWEEP_SECONDS, self._sweep)
