@@ -15,11 +15,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from derender_api.conf import conf
-from derender_api.exceptions import BadRequest
+from derender_api.exceptions import BadRequest, ServiceUnavailable
 
 WORKER = "derender_api.render.sandbox_worker"
 START_SECONDS = 60.0
 LONGEST_TEMPLATE = 256 * 1024
+NO_PROCESS = "Chat templates of requests cannot be rendered now: their process does not start."
 MOST_IDLE = 2
 HEADER = 8
 """Bytes of the length in front of every message between the processes, big-endian."""
@@ -46,24 +47,27 @@ def render_untrusted(arguments: Mapping[str, Any]) -> str:
 
 
 class _Process:
-    """One sandbox process: a request in, an answer out."""
+    """One sandbox process: a request in, an answer out. Raises ServiceUnavailable where it does not start."""
 
     def __init__(self) -> None:
         # Nothing of this process's environment, where secrets are, is passed on.
         environment = {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", WORKER],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-            close_fds=True,
-        )
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", WORKER],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+                close_fds=True,
+            )
+        except OSError as error:
+            raise ServiceUnavailable(NO_PROCESS) from error
         try:
             self._read(START_SECONDS)
         except SandboxFailure as error:
             self.kill()
-            raise RuntimeError("the sandbox process for chat templates does not start") from error
+            raise ServiceUnavailable(NO_PROCESS) from error
 
     def ask(self, request: bytes, seconds: float) -> bytes:
         """The answer to one request. Raises SandboxFailure, after which the process is of no use."""

@@ -3,7 +3,7 @@
 import pytest
 from django.conf import settings
 
-from derender_api.exceptions import BadRequest
+from derender_api.exceptions import BadRequest, ServiceUnavailable
 from derender_api.render import sandbox
 from derender_api.render.sandbox import render_untrusted
 from tests.derender_api.support import MESSAGES, error, post, served
@@ -42,6 +42,15 @@ def test_a_long_text_is_refused(monkeypatch):
     assert rendered("{{ 'a' * 10 }}") == "a" * 10
     with pytest.raises(BadRequest, match="too long a text"):
         rendered("{{ 'a' * 11 }}")
+
+
+@pytest.mark.parametrize("executable", ["/nowhere/python", "/bin/false"])
+def test_a_process_that_does_not_start_is_no_fault_of_the_client(monkeypatch, executable):
+    monkeypatch.setattr(sandbox, "_pool", sandbox._Pool())
+    monkeypatch.setattr(sandbox.sys, "executable", executable)
+
+    with pytest.raises(ServiceUnavailable, match="their process does not start"):
+        rendered("ok")
 
 
 @pytest.mark.parametrize(
