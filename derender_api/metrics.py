@@ -7,6 +7,7 @@ server has chosen by then whether its worker processes count together (metrics_f
 import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from typing import Literal
 
 from django.http import HttpRequest
 from django.urls import get_resolver
@@ -29,7 +30,11 @@ COUNTERS = {
     "derender_stream_chunks": (("kind",), "Chunks of streams."),
     "derender_prompt_tokens": (("model",), "Prompt tokens of answers and of streams that began."),
     "derender_generated_tokens": (("model",), "Tokens of engines that were turned into answers."),
-    "derender_parser_cache_lookups": (("result",), "Chunks of replayed streams: whether the parser was remembered."),
+    "derender_parser_cache_lookups": (
+        ("result",),
+        "Chunks of replayed streams, by the parser that was remembered: that of the chunk before (hit), of one shortly "
+        "before, so that a few chunks were replayed (near), or none (miss).",
+    ),
     "derender_parser_outcomes": (
         ("format", "outcome"),
         "Answers by what became of their markup: parsed; truncated (the engine stopped at its length limit); malformed "
@@ -92,9 +97,9 @@ def count_tokens(model: str, *, prompt: int, generated: int) -> None:
         note(("derender_generated_tokens", model), generated)
 
 
-def count_cache_lookup(*, hit: bool) -> None:
+def count_cache_lookup(result: Literal["hit", "near", "miss"]) -> None:
     """One chunk of a replayed stream whose parser was remembered, or not."""
-    note(("derender_parser_cache_lookups", "hit" if hit else "miss"), 1)
+    note(("derender_parser_cache_lookups", result), 1)
 
 
 def count_outcome(plan: str, outcome: str) -> None:

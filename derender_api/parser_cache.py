@@ -8,7 +8,7 @@ import threading
 import time
 from array import array
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -69,6 +69,41 @@ class ParserCache:
 
 
 parser_cache = ParserCache()
+
+
+class StreamKeys:
+    """Keys of a stream's parser, behind one chunk after the other. What was hashed is not hashed again."""
+
+    def __init__(self, origin: bytes) -> None:
+        self._token_ids = blake2b(origin, digest_size=24)
+        self._lengths = blake2b(digest_size=16)
+
+    def extend(self, token_ids: Sequence[int], lengths: Sequence[int]) -> None:
+        """Go on to behind these chunks: their tokens, and how many each of them has."""
+        self._token_ids.update(bytes_of_ids(token_ids))
+        self._lengths.update(bytes_of_ids(lengths))
+
+    @property
+    def key(self) -> bytes:
+        """The key at this place."""
+        return self._token_ids.digest() + self._lengths.digest()
+
+
+def earlier_keys(
+    origin: bytes, token_ids: Sequence[int], lengths: Sequence[int], *, most: int
+) -> Iterator[tuple[int, int, bytes]]:
+    """Keys before the last chunks, the latest first: how many chunks and tokens lead to each, and the key."""
+    first = max(0, len(lengths) - most)
+    end = sum(lengths[:first])
+    keys = StreamKeys(origin)
+    keys.extend(token_ids[:end], lengths[:first])
+    found = []
+    for chunk in range(first, len(lengths)):
+        if chunk:
+            found.append((chunk, end, keys.key))
+        start, end = end, end + lengths[chunk]
+        keys.extend(token_ids[start:end], lengths[chunk : chunk + 1])
+    return reversed(found)
 
 
 def digest_of(*parts: bytes) -> bytes:

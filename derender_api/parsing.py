@@ -4,7 +4,6 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
-from hashlib import blake2b
 from typing import Any, Self
 
 from derender_api import any_json
@@ -13,7 +12,7 @@ from derender_api.exceptions import BadRequest
 from derender_api.loaded_model import LoadedModel
 from derender_api.log_format import shown_content
 from derender_api.metrics import count_cache_lookup, count_outcome
-from derender_api.parser_cache import bytes_of_ids, digest_of, parser_cache
+from derender_api.parser_cache import StreamKeys, bytes_of_ids, digest_of, earlier_keys, parser_cache
 from derender_api.protocol.openai_request import ChatCompletionRequest, NamedTool
 from derender_api.random_bytes import random_bytes
 from derender_api.stop import StopRules
@@ -29,6 +28,8 @@ logger = logging.getLogger(__name__)
 
 ALWAYS_DEFAULT = {"cohere_format": "cmd4"}  # a default of vLLM's command line
 SEED_PROMPT_TOKENS = 16
+LOOK_BACK = 64
+"""Chunks that other processes may have answered since this one remembered the parser."""
 NO_TOKEN = -1
 """ID of text that no token of the chunk releases."""
 
@@ -237,7 +238,7 @@ class StreamParsers:
         self._model = model
         self._prompt_token_ids = prompt_token_ids
         self._carried = carried
-        self._hashed = 0
+        self._keyed = 0, 0
         self._codec = model.tokenizer.codec if spaced else model.tokenizer.codec_unspaced
 
     def open(self) -> StreamParser:
@@ -249,14 +250,32 @@ class StreamParsers:
             return self._restored(carried.parser, carried.window)
         if not carried.output_token_ids:
             return self._new()
-        kept = parser_cache.get(self._key())
-        count_cache_lookup(hit=kept is not None)
-        if kept is not None:
+        chunks, tokens, kept = self._remembered()
+        if kept is None:
+            parser = self._new()
+        else:
             snapshot, (pieces, prefix, read) = any_json.loads(kept)
-            return self._restored(snapshot, Window(pieces=tuple(pieces), prefix=prefix, read=read))
-        parser = self._new()
-        parser.replay(carried.output_token_ids, carried.output_chunk_lens)
+            parser = self._restored(snapshot, Window(pieces=tuple(pieces), prefix=prefix, read=read))
+        if chunks < len(carried.output_chunk_lens):
+            parser.replay(carried.output_token_ids[tokens:], carried.output_chunk_lens[chunks:])
         return parser
+
+    def _remembered(self) -> tuple[int, int, bytes | None]:
+        """The latest parser that this process remembers: how many chunks and tokens lead to it, and its state.
+
+        Where several processes answer a stream in turns, it is one of a few chunks before.
+        """
+        token_ids, lengths = self._carried.output_token_ids, self._carried.output_chunk_lens
+        if kept := parser_cache.get(self._key()):
+            count_cache_lookup("hit")
+            return len(lengths), len(token_ids), kept
+        if len(parser_cache):
+            for chunks, tokens, key in earlier_keys(self._origin, token_ids, lengths, most=LOOK_BACK):
+                if kept := parser_cache.get(key):
+                    count_cache_lookup("near")
+                    return chunks, tokens, kept
+        count_cache_lookup("miss")
+        return 0, 0, None
 
     def close(self, parser: StreamParser) -> None:
         """Notes where the parser stands, for the next chunk."""
@@ -286,8 +305,8 @@ class StreamParsers:
         return StreamParser(parser, Detokenizer(self._codec, skip_special=False, window=window), watch)
 
     @cached_property
-    def _hash(self) -> blake2b:
-        return blake2b(self._origin, digest_size=24)
+    def _keys(self) -> StreamKeys:
+        return StreamKeys(self._origin)
 
     @cached_property
     def _origin(self) -> bytes:
@@ -308,10 +327,9 @@ class StreamParsers:
         return digest_of(names, any_json.dumps(request), bytes_of_ids(self._prompt_token_ids))
 
     def _key(self) -> bytes:
-        """A digest of origin and output; what was hashed of the output before is not hashed again."""
-        token_ids = self._carried.output_token_ids
-        self._hash.update(bytes_of_ids(token_ids[self._hashed :]))
-        self._hashed = len(token_ids)
-        state = self._hash.copy()
-        state.update(bytes_of_ids(self._carried.output_chunk_lens))
-        return state.digest() + self._hashed.to_bytes(8, "big")
+        """The key of the parser behind the output so far."""
+        token_ids, lengths = self._carried.output_token_ids, self._carried.output_chunk_lens
+        tokens, chunks = self._keyed
+        self._keys.extend(token_ids[tokens:], lengths[chunks:])
+        self._keyed = len(token_ids), len(lengths)
+        return self._keys.key

@@ -218,11 +218,16 @@ class TestParsers:
     def test_lookups_of_replayed_streams(self, counted: Callable[..., float]) -> None:
         fields = {"chat_request": REQUEST, "prompt_token_ids": [1]}
         _, first = post(CHAT, chunk([HELLO], **fields))
-        post(CHAT, chunk([WORLD], stream_state=first["stream_state"], **fields))
+        _, second = post(CHAT, chunk([WORLD], stream_state=first["stream_state"], **fields))
         parser_cache.clear()
-        post(CHAT, chunk([WORLD], stream_state=first["stream_state"], **fields))
+        _, second = post(CHAT, chunk([WORLD], stream_state=first["stream_state"], **fields))
+        state = second["stream_state"]
+        state["output_token_ids"] += [HELLO]
+        state["output_chunk_lens"] += [1]
+        post(CHAT, chunk([WORLD], stream_state=state, **fields))
 
         assert counted("derender_parser_cache_lookups_total", result="hit") == 1
+        assert counted("derender_parser_cache_lookups_total", result="near") == 1
         assert counted("derender_parser_cache_lookups_total", result="miss") == 1
 
     @staticmethod

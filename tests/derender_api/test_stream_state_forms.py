@@ -1,14 +1,15 @@
 """The two forms of the stream state: they give the same deltas; what each costs and refuses."""
 
 import json
+from itertools import cycle
 
 import pytest
 from django.conf import settings as django_settings
 from django.core.cache import cache
 from django.core.signing import Signer
 
-from derender_api import compact_state
-from derender_api.parser_cache import ParserCache, parser_cache
+from derender_api import compact_state, parsing
+from derender_api.parser_cache import ParserCache, StreamKeys, earlier_keys, parser_cache
 from tests.derender_api.support import (
     CHAT,
     COMPLETION,
@@ -94,6 +95,52 @@ def test_a_replayed_stream_is_the_same_with_and_without_remembered_parsers(parse
     parser_cache.clear()
     assert stream(ids, chat_request=REQUEST)[0] == remembered
     assert len(parser_cache) == 0
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_a_stream_that_several_processes_answer_is_replayed_from_where_one_left_it(parsed, monkeypatch, size):
+    ids = encode(parsed, OUTPUT) * 3
+    alone, _ = stream(ids, size=size, chat_request=REQUEST)
+    order = cycle([0, 1, 2, 2, 0, 1])
+    caches = [ParserCache() for _ in range(3)]
+    lookup, replay, replayed = parsing.StreamParsers._remembered, parsing.StreamParser.replay, []
+    monkeypatch.setattr(parsing, "count_cache_lookup", replayed.append)
+
+    def remembered(self):
+        monkeypatch.setattr(parsing, "parser_cache", caches[next(order)])
+        return lookup(self)
+
+    def noted(self, token_ids, lengths):
+        replayed.append(len(token_ids))
+        replay(self, token_ids, lengths)
+
+    monkeypatch.setattr(parsing.StreamParsers, "_remembered", remembered)
+    monkeypatch.setattr(parsing.StreamParser, "replay", noted)
+
+    assert stream(ids, size=size, chat_request=REQUEST)[0] == alone
+    assert max(each for each in replayed[20:] if isinstance(each, int)) <= 4 * size
+    assert "miss" not in replayed[20:]
+    assert {"hit", "near"} <= set(replayed)
+
+
+def test_a_remembered_parser_is_of_the_same_chunks(parsed):
+    """Keys tell apart what was sent in other chunks, and what only begins alike."""
+    ids, origin = list(range(100)), b"origin"
+    lengths = [3] * 33 + [1]
+    keys = {(chunks, tokens): key for chunks, tokens, key in earlier_keys(origin, ids, lengths, most=64)}
+    whole = StreamKeys(origin)
+    whole.extend(ids[:30], lengths[:10])
+
+    assert list(keys) == [(chunks, 3 * chunks) for chunks in range(33, 0, -1)]
+    assert keys[10, 30] == whole.key
+    assert len(set(keys.values())) == 33
+    others = [
+        *earlier_keys(b"other", ids, lengths, most=64),
+        *earlier_keys(origin, ids[::-1], lengths, most=64),
+        *earlier_keys(origin, ids, [1, 2, *lengths[1:]], most=64),
+    ]
+    assert set(keys.values()).isdisjoint(key for _, _, key in others)
+    assert [chunks for chunks, _, _ in earlier_keys(origin, ids, lengths, most=4)] == [33, 32, 31, 30]
 
 
 def test_a_chunk_sent_again_is_answered_as_before(parsed):
