@@ -22,6 +22,50 @@ SWEEP_SECONDS = 2.0
 """How often connections are looked for whose headers take too long. One look for all costs less than a timer each."""
 
 
+class _JoiningTransport:
+    """Sends the head of an answer together with the body, where that follows at once.
+
+    A system call less: uvloop makes one for each write, and they are a third of the processor time of a small answer.
+    """
+
+    __slots__ = ("_head", "_loop", "_transport")
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._head = b""
+
+    def write(self, data: bytes) -> None:
+        """Sends `data`, unless it is a head."""
+        if self._head:
+            head, self._head = self._head, b""
+            self._transport.writelines((head, data))
+        elif data.startswith(b"HTTP/1.1 "):
+            self._head = data
+            self._loop.call_soon(self._send_head)
+        else:
+            self._transport.write(data)
+
+    def _send_head(self) -> None:
+        if self._head and not self._transport.is_closing():
+            self._transport.write(self._head)
+        self._head = b""
+
+    def write_eof(self) -> None:
+        """Nothing more will be sent."""
+        self._send_head()
+        self._transport.write_eof()
+
+    def close(self) -> None:
+        """Hang up when everything is sent."""
+        self._send_head()
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        """Whether the connection is being closed."""
+        return self._transport.is_closing()
+
+
 class Connection(HttpToolsProtocol):
     """One connection. All that it waits for has a deadline: a request, its headers, its body (bodies.py)."""
 
@@ -37,6 +81,7 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """The first request may take its time, as the next one on a kept connection."""
         super().connection_made(transport)
+        self.transport = _JoiningTransport(transport, self.loop)  # type: ignore[assignment]
         self._deadline = self.loop.time() + IDLE_SECONDS
         if not Connection._is_swept:
             Connection._is_swept = True
