@@ -4,19 +4,19 @@ Only signed states name a digest, so that nobody can ask for another stream's re
 nothing is remembered, and clients are told to send their request.
 """
 
-import logging
 import pickle
 from hashlib import blake2b
 
 from django.core.cache import cache
 
+from derender_api.cache_watch import CacheWatch
 from derender_api.conf import conf
 from derender_api.exceptions import ContextRequired
 from derender_api.protocol.openai_request import ChatCompletionRequest
 
-logger = logging.getLogger(__name__)
-
 PREFIX = "derender:context:"
+
+_watch = CacheWatch("Chat requests are not remembered")
 
 
 def remember(request: ChatCompletionRequest, *, known: str = "") -> str:
@@ -25,13 +25,17 @@ def remember(request: ChatCompletionRequest, *, known: str = "") -> str:
     `known` is the digest that the stream already has; it stays where the cache still knows it.
     """
     try:
-        if known and cache.has_key(PREFIX + known):
-            return known
-        digest = blake2b(pickle.dumps(request), digest_size=16).hexdigest()
-        cache.set(PREFIX + digest, request, timeout=conf.context_cache_seconds)
+        digest = known if known and cache.has_key(PREFIX + known) else _put(request)
     except Exception:  # each backend of the cache has errors of its own
-        logger.warning("chat request not remembered", exc_info=True)
+        _watch.failed()
         return known
+    _watch.answered()
+    return digest
+
+
+def _put(request: ChatCompletionRequest) -> str:
+    digest = blake2b(pickle.dumps(request), digest_size=16).hexdigest()
+    cache.set(PREFIX + digest, request, timeout=conf.context_cache_seconds)
     return digest
 
 
@@ -40,8 +44,9 @@ def recall(digest: str) -> ChatCompletionRequest:
     try:
         request = cache.get(PREFIX + digest)
     except Exception:  # each backend of the cache has errors of its own
-        logger.warning("chat request not found", exc_info=True)
-        request = None
+        _watch.failed()
+        raise ContextRequired from None
+    _watch.answered()
     if not isinstance(request, ChatCompletionRequest):
         raise ContextRequired
     return request

@@ -4,14 +4,12 @@ With a shared cache (DERENDER_CACHE_URL) the count is that of all workers and se
 so that a server allows up to its number of workers times as many.
 """
 
-import logging
 import time
 
 from django.core.cache import caches
 
+from derender_api.cache_watch import CacheWatch
 from derender_api.exceptions import RateLimited
-
-logger = logging.getLogger(__name__)
 
 WINDOW_SECONDS = 60
 
@@ -20,7 +18,7 @@ class RateLimiter:
     """Counts requests by key. A cache that does not answer limits nothing: it must not stop the service."""
 
     def __init__(self) -> None:
-        self._cache_lost = False
+        self._watch = CacheWatch("Requests of API keys are not counted")
 
     def require(self, key_id: int, limit: int) -> None:
         """Count one request of the key; raises RateLimited above `limit` in this minute of the clock."""
@@ -29,11 +27,9 @@ class RateLimiter:
         try:
             count = _counted(f"derender:rate:{key_id}:{window}")
         except Exception:  # each backend of the cache has errors of its own
-            if not self._cache_lost:
-                logger.warning("Requests of API keys are not counted: the cache does not answer", exc_info=True)
-            self._cache_lost = True
+            self._watch.failed()
             return
-        self._cache_lost = False
+        self._watch.answered()
         if count > limit:
             raise RateLimited(limit, retry_after=max(1, round((window + 1) * WINDOW_SECONDS - now)))
 

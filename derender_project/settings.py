@@ -125,7 +125,12 @@ elif DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
 def _cache(name: str) -> dict[str, object]:
     """In each worker's memory, or shared by all workers and servers."""
     if ENVIRONMENT.cache_url:
-        return {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": ENVIRONMENT.cache_url}
+        return {
+            "BACKEND": "django.core.cache.backends.redis.RedisCache",
+            "LOCATION": ENVIRONMENT.cache_url,
+            # Seconds: a host that does not answer must not hold requests up.
+            "OPTIONS": {"socket_connect_timeout": 1, "socket_timeout": 1},
+        }
     memory = "django.core.cache.backends.locmem.LocMemCache"
     return {"BACKEND": memory, "LOCATION": name, "OPTIONS": {"MAX_ENTRIES": 1000}}
 
