@@ -17,7 +17,7 @@ DRAIN_SECONDS = 30
 KILL_SECONDS = DRAIN_SECONDS + 5.0
 """After SIGTERM, a worker that has not ended by then is killed."""
 RESPAWN_SECONDS = 0.5
-"""Pause before a worker that died is replaced."""
+"""Pause before a worker is replaced that died younger than this; others are replaced at once."""
 STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -27,8 +27,8 @@ class Workers:
     def __init__(self, count: int, work: Callable[[], None]) -> None:
         self._count = count
         self._work = work
-        self._living: set[int] = set()
-        self._missing: list[float] = []
+        self._living: dict[int, float] = {}  # PID, and when it was started
+        self._missing: list[float] = []  # when each is to be started
         self._stops = 0
         self._woken, self._wake = os.pipe()
 
@@ -43,8 +43,8 @@ class Workers:
         self._missing = [time.monotonic()] * self._count
         while not self._stops:
             self._start_missing()
-            self._wait(self._missing[0] - time.monotonic() if self._missing else None)
-            self._replace(self._reaped())
+            self._wait(min(self._missing) - time.monotonic() if self._missing else None)
+            self._reap()
         self._end()
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
@@ -58,15 +58,14 @@ class Workers:
 
     def _start_missing(self) -> None:
         now = time.monotonic()
-        while self._missing and self._missing[0] <= now:
+        due = [each for each in self._missing if each <= now]
+        self._missing = [each for each in self._missing if each > now]
+        for _ in due:
             try:
-                self._living.add(self._start())
+                self._living[self._start()] = now
             except OSError as error:
                 logger.error("A worker cannot be started: %s", error)
-                self._missing[0] = now + RESPAWN_SECONDS
-                self._missing.sort()
-            else:
-                del self._missing[0]
+                self._missing.append(now + RESPAWN_SECONDS)
 
     def _start(self) -> int:
         """PID of a new worker; the worker itself does not return."""
@@ -90,20 +89,18 @@ class Workers:
             logging.shutdown()
             os._exit(status)
 
-    def _reaped(self) -> dict[int, int]:
-        """Workers that have ended, with their exit codes."""
-        ended = {}
-        for pid in list(self._living):
+    def _reap(self) -> None:
+        """Look which workers have ended, and when they are to be replaced."""
+        now = time.monotonic()
+        for pid, since in list(self._living.items()):
             done, status = os.waitpid(pid, os.WNOHANG)
-            if done:
-                self._living.discard(pid)
-                ended[pid] = os.waitstatus_to_exitcode(status)
-        return ended
-
-    def _replace(self, ended: dict[int, int]) -> None:
-        for pid, code in ended.items():
-            logger.error("Worker %d has ended (%s); it is replaced.", pid, _named(code))
-            self._missing.append(time.monotonic() + RESPAWN_SECONDS)
+            if not done:
+                continue
+            del self._living[pid]
+            self._missing.append(now if now - since > RESPAWN_SECONDS else now + RESPAWN_SECONDS)
+            if not self._stops:
+                code = os.waitstatus_to_exitcode(status)
+                logger.error("Worker %d has ended (%s); it is replaced.", pid, _named(code))
 
     def _end(self) -> None:
         self._signal(signal.SIGTERM)
@@ -112,7 +109,7 @@ class Workers:
             if self._stops > 1 or time.monotonic() > deadline:
                 self._signal(signal.SIGKILL)
             self._wait(1.0)
-            self._reaped()
+            self._reap()
 
     def _signal(self, number: signal.Signals) -> None:
         for pid in self._living:
