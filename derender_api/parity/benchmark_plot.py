@@ -25,6 +25,9 @@ def draw(path: Path, *, servers: Sequence[str], rows: Sequence[Row]) -> None:
         x_title="tokens of the stream",
         y_title="milliseconds",
         logarithmic=True,
+        truncate_legend=-1,
+        legend_at_bottom=True,
+        legend_at_bottom_columns=2,
         js=[],
     )
     chart.x_labels = [str(length) for length in lengths]
