@@ -1,14 +1,23 @@
 """Fixtures for all tests."""
 
 import gc
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from django.db import connection
+from hypothesis import settings
 
 from derender_api.api_keys import key_store
 from tests import browsers, postgresql
+
+REPRODUCIBLE = "DERENDER_TEST_REPRODUCIBLE"
+"""Set where a tree must give the same result each time (continuous integration); elsewhere examples are new."""
+
+if os.environ.get(REPRODUCIBLE):
+    settings.register_profile("reproducible", derandomize=True)
+    settings.load_profile("reproducible")
 
 
 def pytest_report_header() -> list[str]:

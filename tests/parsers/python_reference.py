@@ -74,15 +74,21 @@ _texts = st.text(
 )
 
 
-def _quoted(text):
-    plain, double = repr(text), json.dumps(text, ensure_ascii=False)
-    triple = "'''" + text.replace("\\", "\\\\").replace("'", "\\'") + "'''"
-    return [plain, double, triple, f"{plain} {double}"]
+def _double(text):
+    return json.dumps(text, ensure_ascii=False)
 
 
-strings = _texts.flatmap(lambda text: st.sampled_from(_quoted(text))) | st.sampled_from(
-    ["r'a\\d'", "u'q'", "f'p {{x}}'", "'\\x41\\u00e9\\N{BULLET}'", "'\\1015'", "'\\q'", "''", "(\"a\" 'b')"]
+def _triple(text):
+    return "'''" + text.replace("\\", "\\\\").replace("'", "\\'") + "'''"
+
+
+single_strings = st.one_of(
+    *(_texts.map(quoted) for quoted in (repr, _double, _triple)),
+    st.sampled_from(
+        ["r'a\\d'", "u'q'", "f'p {{x}}'", "'\\x41\\u00e9\\N{BULLET}'", "'\\1015'", "'\\q'", "''"],
+    ),
 )
+strings = st.one_of(single_strings, _texts.map(lambda text: f"{text!r} {_double(text)}"), st.just("(\"a\" 'b')"))
 numbers = st.sampled_from(
     [
         *("0", "1", "12", "-5", "+7", "--3", "3.14", "-0.5", "1e5", "5e-1", "0x1F", "1_000", "1.", ".5", "00", "1.50"),

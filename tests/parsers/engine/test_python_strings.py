@@ -6,7 +6,7 @@ from hypothesis import given
 
 from parsers.engine.python_strings import StringLiteral
 from parsers.engine.state import dump, load
-from tests.parsers.python_reference import chunked, strings
+from tests.parsers.python_reference import chunked, single_strings
 
 
 def read(source, chunks=None):
@@ -79,7 +79,7 @@ def test_knows_where_it_could_be_closed():
     assert empty.maybe_closed
 
 
-@given(chunked(strings.filter(lambda source: source[0] != "(" and "' \"" not in source and "\" '" not in source)))
+@given(chunked(single_strings))
 def test_any_literal_in_any_chunks(case):
     source, _ = case
     tree = ast.parse(source, mode="eval").body
