@@ -98,7 +98,8 @@ class Connection(HttpToolsProtocol):
         if self._is_refused:
             return
         if not self._in_body:
-            if not self._head_size and (self.cycle is None or self.cycle.response_complete):
+            begins = not self._head_size or self._deadline is None  # it may have begun while another was answered
+            if begins and (self.cycle is None or self.cycle.response_complete):
                 self._deadline = self.loop.time() + HEADER_SECONDS
             self._head_size += len(data)
         super().data_received(data)

@@ -36,7 +36,7 @@ class Answer:
 
     @classmethod
     def of(cls, response: HttpResponseBase) -> "Answer":
-        """The answer that Django gave."""
+        """The answer that Django gave, with its length."""
         headers = [
             (name.encode("latin-1"), value.encode("latin-1"))
             for name, value in response.items()
@@ -44,14 +44,13 @@ class Answer:
         ]
         headers += [(b"Set-Cookie", each.output(header="").strip().encode()) for each in response.cookies.values()]
         body = b"".join(response) if response.streaming else response.content  # type: ignore[attr-defined]
+        if response.status_code not in BODILESS:
+            headers.append((b"content-length", b"%d" % len(body)))
         return cls(response.status_code, headers, body)
 
     async def send_to(self, send: Send) -> None:
-        """Send it, with its length."""
-        headers = self.headers
-        if self.status not in BODILESS:
-            headers = [*headers, (b"content-length", b"%d" % len(self.body))]
-        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        """Send it."""
+        await send({"type": "http.response.start", "status": self.status, "headers": self.headers})
         await send({"type": "http.response.body", "body": self.body})
 
 

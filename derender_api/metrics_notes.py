@@ -66,5 +66,7 @@ class Notebook:
             self._noted.clear()
             try:
                 self.flush()
+            except OSError as error:
+                logger.warning("metrics are not counted: %s", error)
             except Exception:  # what comes later is to be counted, whatever this was
                 logger.exception("Metrics of the last half second are not counted.")

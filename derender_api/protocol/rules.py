@@ -29,28 +29,12 @@ CONTINUES_AND_GENERATES = "Cannot set both `continue_final_message` and `add_gen
 
 Request = Mapping[str, Any]
 
-_FURTHER_RULES_ABOUT = frozenset(
-    (
-        "structured_outputs",
-        "logprob_token_ids",
-        "prompt_logprobs",
-        "top_logprobs",
-        "stream_options",
-        "response_format",
-        "cache_salt",
-        "thinking_token_budget",
-    )
-)
-"""Fields without which no rule of a chat request but the first ones can be broken."""
-
 
 def check_chat_request(request: Request) -> None:
     """Raise RequestRuleViolation for the first rule that a `chat_request` breaks."""
     if request.get("continue_final_message") and request.get("add_generation_prompt"):
         raise Violation(CONTINUES_AND_GENERATES)
     _check_tools(request)
-    if _FURTHER_RULES_ABOUT.isdisjoint(request):
-        return
     _check_structured_outputs(request, param=None)
     _check_logprob_token_ids(request, is_on=bool(request.get("logprobs")), demand="set to true")
     _check_prompt_logprobs(request)

@@ -1,13 +1,20 @@
 """Connections on the wire: what a client may take its time for, and how what is no request is refused."""
 
+import asyncio
 import socket
 import time
 from collections.abc import Iterator
+from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import orjson
 import pytest
+import uvicorn
+from uvicorn.server import ServerState
 
+from derender_api import connection as connection_module
+from derender_api.connection import Connection
 from tests.servers import Server, serving
 
 pytestmark = pytest.mark.live
@@ -71,6 +78,33 @@ def test_slow_headers_end_the_connection(connection: socket.socket, server: Serv
     assert connection.recv(65536) == b""
     assert 8 < time.monotonic() - started < 25
     assert httpx.get(server.url + "/health").status_code == 200
+
+
+def test_headers_that_began_while_another_request_was_answered_have_a_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_module, "HEADER_SECONDS", -1.0)
+
+    async def late() -> list[bool]:
+        answer = asyncio.Event()
+
+        async def application(scope: Any, receive: Any, send: Any) -> None:
+            await answer.wait()
+            await send({"type": "http.response.start", "status": 204, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
+
+        config = uvicorn.Config(application, http=Connection, ws="none", lifespan="off", log_config=None)
+        connection = Connection(config=config, server_state=ServerState(), app_state={})
+        connection.connection_made(Mock(asyncio.Transport, **{"is_closing.return_value": False}))
+        found = []
+        for data in (HEAD + b"\r\n", HEAD, b"X"):
+            connection.data_received(data)
+            found.append(connection.is_late)
+            if data == HEAD:
+                answer.set()
+                await asyncio.sleep(0.01)
+        return found
+
+    # While the first is answered nothing is waited for; the rest of the second is late then.
+    assert asyncio.run(late()) == [False, False, True]
 
 
 def test_requests_follow_each_other_on_a_connection(connection: socket.socket) -> None:

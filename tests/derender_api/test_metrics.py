@@ -218,7 +218,7 @@ class TestParsers:
     def test_lookups_of_replayed_streams(self, counted: Callable[..., float]) -> None:
         fields = {"chat_request": REQUEST, "prompt_token_ids": [1]}
         _, first = post(CHAT, chunk([HELLO], **fields))
-        _, second = post(CHAT, chunk([WORLD], stream_state=first["stream_state"], **fields))
+        post(CHAT, chunk([WORLD], stream_state=first["stream_state"], **fields))
         parser_cache.clear()
         _, second = post(CHAT, chunk([WORLD], stream_state=first["stream_state"], **fields))
         state = second["stream_state"]
