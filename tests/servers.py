@@ -15,6 +15,8 @@ import httpx
 REPOSITORY = Path(__file__).resolve().parent.parent
 MANAGE = [sys.executable, str(REPOSITORY / "manage.py")]
 START_SECONDS = 30.0
+STOP_SECONDS = 45.0
+"""More than a server may take to let its requests finish (derender_api/workers.py)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +63,7 @@ def running(
         yield server
     finally:
         process.terminate()
-        process.wait(timeout=START_SECONDS)
+        process.wait(timeout=STOP_SECONDS)
 
 
 def migrate(folder: Path) -> None:

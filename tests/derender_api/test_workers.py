@@ -57,7 +57,15 @@ class Parent:
     def workers(self) -> list[psutil.Process]:
         """The workers that run."""
         children = psutil.Process(self.process.pid).children()
-        return [child for child in children if child.status() != psutil.STATUS_ZOMBIE]
+        return [child for child in children if self._runs(child)]
+
+    @staticmethod
+    def _runs(process: psutil.Process) -> bool:
+        """Whether it is neither dead nor gone since its parent was asked."""
+        try:
+            return bool(process.status() != psutil.STATUS_ZOMBIE)
+        except psutil.NoSuchProcess:
+            return False
 
     def finish(self) -> tuple[str, str]:
         """What it printed until it ended."""
